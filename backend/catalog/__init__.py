@@ -1,0 +1,1 @@
+"""Which components exist, and how a name becomes a configuration file."""

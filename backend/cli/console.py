@@ -1,0 +1,51 @@
+"""Where the command line writes: data and progress to stdout, remarks and errors to stderr, unwrapped."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from backend.errors import GymError
+
+_CONTROLS = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: 0x2421}
+_CONTROLS |= dict.fromkeys((*range(128, 160), *range(8234, 8239), *range(8294, 8298)), 65533)
+
+
+def printable(text: str) -> str:
+    """`text` with control characters shown as symbols: what a model or a server says must not drive the terminal."""
+    return text.translate(_CONTROLS)
+
+
+def say(text: str = "") -> None:
+    """A line of output, at once."""
+    print(printable(text), flush=True)
+
+
+def warn(text: str) -> None:
+    """A remark that is not data."""
+    print(f"warning: {printable(text)}", file=sys.stderr, flush=True)
+
+
+def print_json(value: Any) -> None:
+    """`value` as one line of JSON, ASCII only."""
+    print(json.dumps(value), flush=True)
+
+
+def print_error(error: GymError, *, as_json: bool = False) -> None:
+    """An error for people, or as a JSON object, on stderr."""
+    if as_json:
+        place = error.place
+        described = {
+            "message": error.message,
+            "file": place.file if place else None,
+            "line": place.line if place else None,
+            "column": place.column if place else None,
+            "key": place.key if place else None,
+            "details": list(error.details),
+            "hint": error.hint,
+            "exit_code": int(error.exit_code),
+        }
+        print(json.dumps({"error": described}), file=sys.stderr, flush=True)
+    else:
+        print(f"Error: {printable(str(error))}", file=sys.stderr, flush=True)

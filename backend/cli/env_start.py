@@ -1,0 +1,38 @@
+"""`gym env start`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from backend.cli.console import say, warn
+from backend.cli.parser import Parsed
+from backend.cli.render_servers import render_server_event
+from backend.cli.request_building import config_request, export_search_dirs
+from backend.cli.running import run_operation
+from backend.errors import ExitCode
+from backend.events import Event
+from backend.io.event_log import EventLog
+from backend.servers.start import StartRequest, start_environment
+
+
+def run(parsed: Parsed) -> int:
+    """Start the servers and watch them until a signal; 0 after Ctrl-C."""
+    request = config_request(parsed, warn)
+    export_search_dirs(request)
+    log = EventLog(Path(parsed.values["events"])) if "events" in parsed.values else None
+
+    def render(event: Event) -> None:
+        if log is not None:
+            log.append(event)
+        render_server_event(event)
+
+    def show_output(server: str, line: str) -> None:
+        say(f"({server}) {line}")
+
+    start = StartRequest(request, on_output=show_output)
+    try:
+        return run_operation(lambda: start_environment(start), render, interrupted_code=ExitCode.OK)
+    finally:
+        if log is not None:
+            log.close()
+        say("NeMo Gym finished!")

@@ -1,0 +1,35 @@
+"""`gym eval run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from backend.cli.console import warn
+from backend.cli.parser import Parsed
+from backend.cli.render_run import RunRenderer
+from backend.cli.request_building import config_request, export_search_dirs
+from backend.cli.running import run_operation
+from backend.errors import UsageError
+from backend.rollouts.evaluate import EvaluationRequest, evaluate
+
+
+def run(parsed: Parsed) -> int:
+    """Evaluate; 0 when the run went through, also with single failures."""
+    serve = "no_serve" not in parsed.values
+    if not serve and "agent_type" in parsed.values:
+        raise UsageError("--agent-type changes which servers are started; it does not go with --no-serve")
+    request = config_request(parsed, warn)
+    export_search_dirs(request)
+    events = parsed.values.get("events")
+    evaluation = EvaluationRequest(
+        config=request,
+        serve=serve,
+        observe="observe" in parsed.values,
+        events_file=Path(events) if events else None,
+        command=("gym", *parsed.words),
+    )
+    renderer = RunRenderer()
+    try:
+        return run_operation(lambda: evaluate(evaluation), renderer.render, stop=evaluation.control.stop)
+    finally:
+        renderer.close()

@@ -1,0 +1,55 @@
+"""Entry point of `gym` and `ng`: parse, run one command, leave with its exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from backend.cli.console import print_error
+from backend.cli.parser import HelpShown, Parsed, ParserError, VersionAsked, parse
+from backend.errors import ExitCode, GymError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line `arguments` (by default this process' own) and return its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        parsed = parse(words, program=Path(sys.argv[0]).name or "gym")
+    except HelpShown as shown:
+        return shown.code
+    except ParserError as error:
+        print(f"{error.usage}{error.program}: error: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+    try:
+        return _run(parsed)
+    except GymError as error:
+        print_error(error, as_json=parsed.json)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr, flush=True)
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output is gone; writing on at exit would only print a second error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.BAD_INPUT
+
+
+def _run(parsed: Parsed | VersionAsked) -> int:
+    if isinstance(parsed, VersionAsked):
+        from backend.cli.version import print_versions
+
+        print_versions(as_json=parsed.json)
+        return ExitCode.OK
+    if parsed.verbose:
+        import logging
+
+        logging.basicConfig(level=logging.DEBUG, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    code: int = import_module(parsed.command.module).run(parsed)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

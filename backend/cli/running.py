@@ -1,0 +1,74 @@
+"""Runs an operation to its end: renders its events, and turns signals into a stop, with the settled exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+import uvloop
+
+from backend.errors import ExitCode
+from backend.events import Event
+
+Stop = Callable[[], bool]
+"""Asks an operation to come to an end by itself; False when it has to be cancelled."""
+
+_SIGNAL_CODES = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: ExitCode.TERMINATED, signal.SIGHUP: ExitCode.TERMINATED}
+
+
+class _Interruption:
+    """Remembers the first signal; cancels the task when the operation cannot stop by itself, or at the second signal."""
+
+    def __init__(self, task: asyncio.Task[None], stop: Stop) -> None:
+        self.first: signal.Signals | None = None
+        self._task = task
+        self._stop = stop
+
+    def receive(self, number: signal.Signals) -> None:
+        drains = self.first is None and self._stop()
+        self.first = self.first or number
+        if drains:
+            print("stopping: rollouts in flight get 5 s to finish; once more stops at once", file=sys.stderr, flush=True)
+        else:
+            self._task.cancel()
+
+
+def run_operation(
+    events: Callable[[], AsyncGenerator[Event, None]],
+    render: Callable[[Event], None],
+    *,
+    stop: Stop = lambda: False,
+    interrupted_code: ExitCode = ExitCode.INTERRUPTED,
+) -> ExitCode:
+    """Run an operation; errors propagate. Returns `interrupted_code` after SIGINT, 143 after SIGTERM, else 0."""
+
+    async def consume() -> None:
+        async with aclosing(events()) as stream:
+            async for event in stream:
+                render(event)
+
+    async def main() -> ExitCode:
+        loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(consume())
+        interruption = _Interruption(task, stop)
+        for number in _SIGNAL_CODES:
+            loop.add_signal_handler(number, interruption.receive, number)
+        try:
+            await task
+        except asyncio.CancelledError:
+            if interruption.first is None:
+                raise
+        finally:
+            for number in _SIGNAL_CODES:
+                loop.remove_signal_handler(number)
+                if interruption.first is not None:  # nothing is left to lose; a further signal must not show a traceback
+                    signal.signal(number, signal.SIG_IGN)
+        if interruption.first is None:
+            return ExitCode.OK
+        return interrupted_code if interruption.first is signal.SIGINT else _SIGNAL_CODES[interruption.first]
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main())

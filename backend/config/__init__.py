@@ -1,0 +1,1 @@
+"""Configuration: YAML with line numbers, layers, merge with origins, directives, resolution, validation findings."""

@@ -1,0 +1,201 @@
+"""The configuration of this process, as servers and environments see it; existing code imports it as `nemo_gym.global_config`.
+
+Where it comes from, the first that applies: what the program set with `set_global_config_dict`; the YAML text in the environment
+variable `NEMO_GYM_CONFIG_DICT`; `env.yaml` together with the `key=value` words of this process's command line.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from backend.config.errors import ConfigError
+from backend.config.schema import DEFAULT_HEAD_PORT, DEFAULT_PORT_RANGE, SERVER_TYPES, STAND_INS
+
+__all__ = ["DictConfig", "GlobalConfigDictParser", "GlobalConfigDictParserConfig", "OmegaConf", "get_global_config_dict"]
+
+NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME = "NEMO_GYM_CONFIG_DICT"
+NEMO_GYM_CONFIG_PATH_ENV_VAR_NAME = "NEMO_GYM_CONFIG_PATH"
+
+CONFIG_PATHS_KEY_NAME = "config_paths"
+ENTRYPOINT_KEY_NAME = "entrypoint"
+DEFAULT_HOST_KEY_NAME = "default_host"
+HEAD_SERVER_KEY_NAME = "head_server"
+DISALLOWED_PORTS_KEY_NAME = "disallowed_ports"
+HEAD_SERVER_DEPS_KEY_NAME = "head_server_deps"
+PYTHON_VERSION_KEY_NAME = "python_version"
+PIP_INSTALL_VERBOSE_KEY_NAME = "pip_install_verbose"
+USE_ABSOLUTE_IP_KEY_NAME = "use_absolute_ip"
+UV_PIP_SET_PYTHON_KEY_NAME = "uv_pip_set_python"
+SKIP_VENV_IF_PRESENT_KEY_NAME = "skip_venv_if_present"
+UV_CACHE_DIR_KEY_NAME = "uv_cache_dir"
+UV_VENV_DIR_KEY_NAME = "uv_venv_dir"
+HF_TOKEN_KEY_NAME = "hf_token"
+RAY_HEAD_NODE_ADDRESS_KEY_NAME = "ray_head_node_address"
+PORT_RANGE_LOW_KEY_NAME = "port_range_low"
+PORT_RANGE_HIGH_KEY_NAME = "port_range_high"
+DRY_RUN_KEY_NAME = "dry_run"
+RESULTS_DIR_KEY_NAME = "results_dir"
+CACHE_DIR_KEY_NAME = "cache_dir"
+NEMO_GYM_LOG_DIR_KEY_NAME = "nemo_gym_log_dir"
+OBSERVABILITY_ENABLED_KEY_NAME = "observability_enabled"
+MODEL_CALL_CAPTURE_DIR_KEY_NAME = "model_call_capture_dir"
+TOKEN_ID_CAPTURE_BLOCK = "token_id_capture"
+SKIP_VERIFICATION_KEY_NAME = "skip_verification"
+SKIP_VERIFICATION_REWARD_KEY_NAME = "skip_verification_reward"
+POLICY_BASE_URL_KEY_NAME = "policy_base_url"
+POLICY_API_KEY_KEY_NAME = "policy_api_key"
+POLICY_MODEL_NAME_KEY_NAME = "policy_model_name"
+DEFAULT_HEAD_SERVER_PORT = DEFAULT_HEAD_PORT
+
+# Keys of data rows and of rollout records.
+TASK_INDEX_KEY_NAME = "_ng_task_index"
+ROLLOUT_INDEX_KEY_NAME = "_ng_rollout_index"
+ATTEMPT_INDEX_KEY_NAME = "_ng_attempt_index"
+ROLLOUT_ID_KEY_NAME = "_ng_rollout_id"
+AGENT_REF_KEY_NAME = "agent_ref"
+SKILLS_REF_KEY_NAME = "skills_ref"
+
+_process_config: DictConfig | None = None
+
+
+def set_global_config_dict(config: Mapping[Any, Any] | DictConfig | None) -> None:
+    """Make `config` the configuration of this process; None forgets it, so that the next reader looks for one again."""
+    global _process_config
+    if config is None or isinstance(config, DictConfig):
+        _process_config = config
+    else:
+        _process_config = OmegaConf.create(dict(config))
+
+
+def maybe_get_global_config_dict() -> DictConfig | None:
+    """The configuration of this process if it is set or handed down by environment variable; never parses files."""
+    if _process_config is None and (text := os.environ.get(NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME)):
+        loaded = OmegaConf.create(text)
+        if not isinstance(loaded, DictConfig):
+            raise ConfigError(f"the environment variable {NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME} does not hold a mapping")
+        set_global_config_dict(loaded)
+    return _process_config
+
+
+def get_global_config_dict(parser_config: GlobalConfigDictParserConfig | None = None) -> DictConfig:
+    """The configuration of this process, resolved from files and command line on the first call where nobody set it."""
+    config = maybe_get_global_config_dict()
+    if config is None:
+        config = GlobalConfigDictParser().parse(parser_config)
+        set_global_config_dict(config)
+    return config
+
+
+def get_first_server_config_dict(global_config_dict: Mapping[str, Any] | DictConfig, top_level_path: str) -> Any:
+    """The implementation block of the server instance `top_level_path`, of the same kind of mapping as was passed."""
+    instance = global_config_dict.get(top_level_path)
+    if not isinstance(instance, Mapping | DictConfig):
+        raise ConfigError(f"the configuration has no server instance '{top_level_path}'")
+    server_type = next((key for key in instance if key in SERVER_TYPES), None)
+    implementations = instance[server_type] if server_type is not None else None
+    if not isinstance(implementations, Mapping | DictConfig) or not implementations:
+        raise ConfigError(f"'{top_level_path}' is not a server instance: it holds none of {', '.join(SERVER_TYPES)}")
+    return implementations[next(iter(implementations))]
+
+
+def find_open_port(disallowed_ports: Collection[int] | None = None, max_retries: int = 50) -> int:
+    """A port of the configured range that nothing listens on right now; raises RuntimeError after `max_retries` misses.
+
+    Somebody else may take the port before the caller binds it: servers of this program bind port 0 instead.
+    """
+    config: Mapping[Any, Any] | DictConfig = maybe_get_global_config_dict() or {}
+    low = int(config.get(PORT_RANGE_LOW_KEY_NAME) or DEFAULT_PORT_RANGE[0])
+    high = int(config.get(PORT_RANGE_HIGH_KEY_NAME) or DEFAULT_PORT_RANGE[1])
+    taken = set(disallowed_ports if disallowed_ports is not None else config.get(DISALLOWED_PORTS_KEY_NAME) or ())
+    for _ in range(max_retries):
+        port = random.randint(low, high)
+        if port in taken:
+            continue
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            try:
+                probe.bind(("", port))
+            except OSError:
+                continue
+            return port
+    raise RuntimeError(f"found no open port between {low} and {high} in {max_retries} tries")
+
+
+def get_hf_token() -> str | None:
+    """The Hugging Face token of the configuration, None where there is none."""
+    token = get_global_config_dict().get(HF_TOKEN_KEY_NAME)
+    return str(token) if token else None
+
+
+@dataclass(slots=True)
+class GlobalConfigDictParserConfig:
+    """What `GlobalConfigDictParser.parse` reads beside the configuration files.
+
+    `initial_global_config_dict` ranks above env.yaml and below the command line.
+    """
+
+    dotenv_path: Path | None = None
+    initial_global_config_dict: Mapping[str, Any] | DictConfig | None = None
+    skip_load_from_cli: bool = False
+    skip_load_from_dotenv: bool = False
+    hide_secrets: bool = False
+    offline: bool = False
+
+    NO_MODEL_GLOBAL_CONFIG_DICT = STAND_INS
+
+
+class GlobalConfigDictParser:
+    """Resolves a configuration for code that wants it as an OmegaConf object."""
+
+    def parse(self, parse_config: GlobalConfigDictParserConfig | None = None) -> DictConfig:
+        """The resolved configuration; raises the `ConfigError` family."""
+        from backend.config.request import ConfigRequest
+        from backend.config.resolution import resolve_config
+
+        wanted = parse_config or GlobalConfigDictParserConfig()
+        initial = wanted.initial_global_config_dict
+        if isinstance(initial, DictConfig):
+            initial = OmegaConf.to_container(initial)  # type: ignore[assignment]
+        resolved = resolve_config(
+            ConfigRequest(
+                overrides=() if wanted.skip_load_from_cli else _override_words(sys.argv[1:]),
+                env_file=wanted.dotenv_path,
+                read_env_file=not wanted.skip_load_from_dotenv,
+                initial=initial,
+                check_components=False,
+            )
+        )
+        return OmegaConf.create(resolved.redactor.tree(resolved.tree) if wanted.hide_secrets else resolved.tree)
+
+    def parse_no_environment(self, initial_global_config_dict: Mapping[str, Any] | DictConfig | None = None) -> DictConfig:
+        """The resolved configuration without command line and env.yaml."""
+        return self.parse(
+            GlobalConfigDictParserConfig(
+                initial_global_config_dict=initial_global_config_dict, skip_load_from_cli=True, skip_load_from_dotenv=True
+            )
+        )
+
+    def _recursively_swap_keys(self, global_config_dict: DictConfig) -> None:
+        """Apply the directives (`_inherit_from`, `_copy`, `_delete_key`) in a configuration, in place."""
+        from backend.config.directives import apply_directives
+        from backend.config.findings import Findings
+        from backend.config.nodes import Origin, node_of, plain
+
+        tree = OmegaConf.to_container(global_config_dict)
+        applied = plain(apply_directives(node_of(tree, Origin("initial")), Findings()))
+        for key in list(global_config_dict.keys()):
+            del global_config_dict[key]
+        global_config_dict.merge_with(applied)
+
+
+def _override_words(arguments: list[str]) -> tuple[str, ...]:
+    """The words of a foreign program's command line that are overrides; its own options are none of our business."""
+    return tuple(word for word in arguments if not word.startswith("-") and ("=" in word or word.startswith("~")))

@@ -1,0 +1,150 @@
+"""`config_paths`: which files a configuration is made of, and in which order they merge.
+
+Entries are looked up in the roots, never beside the including file. Files are discovered breadth first, each entry once; they merge
+in post-order, so that an includer beats what it includes and a later sibling with all it includes beats an earlier one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from backend.config.errors import ConfigPathNotFoundError, ConfigSyntaxError, MalformedConfigPathsError
+from backend.config.findings import Findings
+from backend.config.interpolation import is_interpolation, resolve_text
+from backend.config.nodes import Node, Origin
+from backend.config.schema import LEGACY_CONFIG_PATHS
+from backend.config.yaml_source import Source, load_source
+from backend.errors import Place, closest
+from backend.io.roots import resolve_path
+
+CONFIG_PATHS = "config_paths"
+
+
+@dataclass(slots=True)
+class _File:
+    entry: str
+    source: Source
+    parent: _File | None
+    children: list[_File] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFiles:
+    """The files of a configuration."""
+
+    sources: tuple[Source, ...]
+    """In the order in which they merge."""
+    entries: tuple[str, ...]
+    """All entries in the order of discovery."""
+
+
+def load_files(entries: Sequence[tuple[str, Origin]], roots: Sequence[Path], findings: Findings) -> LoadedFiles:
+    """Read the files that `entries` name and all that these include.
+
+    Entries that do not exist and files that cannot be read are errors in `findings`; the others are read all the same.
+    """
+    found: dict[str, _File | None] = {}
+    tops: list[_File] = []
+    waiting: deque[tuple[str, Origin, _File | None]] = deque((entry, origin, None) for entry, origin in entries)
+    while waiting:
+        entry, origin, parent = waiting.popleft()
+        if entry in found:
+            _remark_on_repeat(entry, origin, parent, findings)
+            continue
+        found[entry] = None
+        try:
+            path = locate(entry, roots, origin, findings)
+            file = _File(entry, load_source(path), parent)
+            nested = config_path_entries(file.source.root)
+        except (ConfigPathNotFoundError, ConfigSyntaxError, MalformedConfigPathsError) as error:
+            findings.error(error)
+            continue
+        found[entry] = file
+        (parent.children if parent else tops).append(file)
+        waiting.extend((text, place, file) for text, place in nested)
+        for message, spot in file.source.remarks:
+            findings.warn(message, spot)
+    sources = tuple(source for top in tops for source in _post_order(top))
+    return LoadedFiles(sources, tuple(found))
+
+
+def locate(entry: str, roots: Sequence[Path], origin: Origin, findings: Findings) -> Path:
+    """The file of one entry; a path that moved is followed with a remark. Raises ConfigPathNotFoundError."""
+    path = resolve_path(entry, roots)
+    if path.is_file():
+        return path
+    moved = LEGACY_CONFIG_PATHS.get(entry)
+    if moved is not None and (new := resolve_path(moved, roots)).is_file():
+        findings.warn(f"config path '{entry}' is deprecated", origin.place(), f"use '{moved}'")
+        return new
+    candidates = [path] if path.is_absolute() and Path(entry).is_absolute() else [root / entry for root in roots]
+    stems = {other.stem for spot in candidates for other in _yaml_files(spot.parent)}
+    near = closest(Path(entry).stem, stems)
+    looked = "; it is a folder" if path.is_dir() else ""
+    raise ConfigPathNotFoundError(
+        f"config_paths entry '{entry}' was not found{looked}",
+        place=origin.place(),
+        details=["Looked in:", *(f"  {candidate}" for candidate in candidates)],
+        hint=f"Did you mean `{Path(entry).with_name(near)}.yaml`?" if near else None,
+    )
+
+
+def config_path_entries(root: Node) -> list[tuple[str, Origin]]:
+    """The entries of `config_paths` in one layer, with the place of each; interpolations see this layer only.
+
+    Raises MalformedConfigPathsError unless the value is a list of texts or absent.
+    """
+    node = root.value.get(CONFIG_PATHS)
+    if node is None or node.value is None:
+        return []
+    value = resolve_text(root, node.value) if is_interpolation(node.value) else node.value
+    if not isinstance(value, list):
+        raise malformed(value, node.source.place(CONFIG_PATHS))
+    entries: list[tuple[str, Origin]] = []
+    for item in value:
+        raw, origin = (item.value, item.source) if isinstance(item, Node) else (item, node.source)
+        text = resolve_text(root, raw) if is_interpolation(raw) else raw
+        if not isinstance(text, str):
+            raise malformed([text], origin.place(CONFIG_PATHS))
+        entries.append((text, origin))
+    return entries
+
+
+def malformed(value: Any, place: Place) -> MalformedConfigPathsError:
+    """The error for a `config_paths` that is no list of paths."""
+    shown = dict.fromkeys(value, "…") if isinstance(value, dict) else value
+    return MalformedConfigPathsError(
+        f"'{CONFIG_PATHS}' must be a list of paths. Got: {shown!r}", place=place, hint=f"write `{CONFIG_PATHS}: [a.yaml, b.yaml]`"
+    )
+
+
+def _post_order(file: _File) -> Iterator[Source]:
+    for included in file.children:
+        yield from _post_order(included)
+    yield file.source
+
+
+def _remark_on_repeat(entry: str, origin: Origin, parent: _File | None, findings: Findings) -> None:
+    ancestor = parent
+    while ancestor is not None and ancestor.entry != entry:
+        ancestor = ancestor.parent
+    if ancestor is None:
+        findings.warn(f"config_paths names '{entry}' more than once; it is read once", origin.place())
+    elif parent is not None and ancestor is not parent:
+        findings.warn(
+            f"config_paths form a circle: '{parent.entry}' includes '{entry}', which includes it; each is read once",
+            origin.place(),
+        )
+    else:
+        findings.warn(f"'{entry}' includes itself; it is read once", origin.place())
+
+
+def _yaml_files(folder: Path) -> Iterator[Path]:
+    try:
+        yield from (path for path in folder.iterdir() if path.suffix in (".yaml", ".yml"))
+    except OSError:
+        return

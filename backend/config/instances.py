@@ -1,0 +1,296 @@
+"""Which top-level blocks are servers, which only look like one, and whether their references hold.
+
+A block is a server when it has a server type key with exactly one implementation below, whose fields have the types of the tables
+here. All other fields are the implementation's own business.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from backend.config.dataset_entries import dataset_problems
+from backend.config.errors import AlmostServerError, GymError, ServerRefNotFoundError
+from backend.config.findings import Findings
+from backend.config.interpolation import is_interpolation
+from backend.config.nodes import KeyPath, Node, format_path, plain
+from backend.config.schema import AGENTS, DOMAINS, MISSING, MODELS, POLICY_MODEL, RESERVED_KEYS, RESOURCES, SERVER_TYPES, one_of
+from backend.errors import Place, closest
+
+
+@dataclass(frozen=True, slots=True)
+class ServerBlock:
+    """A valid server in a tree."""
+
+    name: str
+    kind: str
+    implementation: str
+    node: Node
+    """The implementation block."""
+
+    @property
+    def path(self) -> KeyPath:
+        return (self.name, self.kind, self.implementation)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """What is wrong with one field of a block."""
+
+    path: KeyPath
+    message: str
+    node: Node
+
+    @property
+    def place(self) -> Place:
+        return self.node.source.place(format_path(self.path))
+
+    def __str__(self) -> str:
+        where = self.node.source
+        line = f" ({where})" if where.file or where.text else ""
+        return f"{' -> '.join(str(key) for key in self.path)}: {self.message}{line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The servers of a tree in order, and the blocks that only look like one."""
+
+    servers: tuple[ServerBlock, ...]
+    almost: Mapping[str, tuple[FieldProblem, ...]]
+
+
+def take_inventory(root: Node) -> Inventory:
+    """Find the servers and almost-servers among the top-level blocks."""
+    servers: list[ServerBlock] = []
+    almost: dict[str, tuple[FieldProblem, ...]] = {}
+    for name, block in blocks(root):
+        kind, problems = _best_kind(name, block)
+        if not problems:
+            implementations = block.value[kind].value
+            implementation = next(iter(implementations))
+            servers.append(ServerBlock(name, kind, implementation, implementations[implementation]))
+        elif has_entrypoint(block):
+            almost[name] = problems
+    return Inventory(tuple(servers), almost)
+
+
+def blocks(root: Node) -> Iterator[tuple[str, Node]]:
+    """Top-level blocks with a server type key, whether they are valid or not."""
+    for name, node in root.value.items():
+        if name not in RESERVED_KEYS and isinstance(node.value, dict) and any(kind in node.value for kind in SERVER_TYPES):
+            yield str(name), node
+
+
+def has_entrypoint(block: Node) -> bool:
+    """Whether some implementation in a block has the key that makes it look like a server."""
+    return any("entrypoint" in node.value for _, node in implementations(block) if isinstance(node.value, dict))
+
+
+def implementations(block: Node) -> Iterator[tuple[KeyPath, Node]]:
+    """All implementation entries of a block as (type, implementation) and node."""
+    for kind in SERVER_TYPES:
+        below = block.value.get(kind)
+        if below is not None and isinstance(below.value, dict):
+            for implementation, node in below.value.items():
+                yield (kind, implementation), node
+
+
+def report_almost_servers(inventory: Inventory, findings: Findings, *, tolerated: bool) -> None:
+    """One finding per almost-server with a line per field; remarks instead of errors when they are tolerated."""
+    for name, problems in inventory.almost.items():
+        message = f"'{name}' looks like a server but is not valid, it will not be started"
+        details = [f"  - {problem}" for problem in problems]
+        hint = "mend the fields, or set +error_on_almost_servers=false to go on without it"
+        place = problems[0].place if problems else None
+        if tolerated:
+            findings.warn("\n".join([message, *details]), place)
+        else:
+            findings.error(AlmostServerError(message, place=place, details=details, hint=hint))
+
+
+def check_references(inventory: Inventory, findings: Findings, *, strict: bool) -> None:
+    """Every `{type, name}` field of a server must name a server of that type.
+
+    Misspelled types and references deeper than a direct field are not followed at run time; they are remarks, and errors when
+    `strict`.
+    """
+    known: dict[str, list[str]] = {kind: [] for kind in SERVER_TYPES}
+    for server in inventory.servers:
+        known[server.kind].append(server.name)
+    for server in inventory.servers:
+        for path, node in _reference_like(server):
+            kind, name = (node.value[key].value for key in ("type", "name"))
+            direct = len(path) == 1
+            if kind in known:
+                if name in known[kind] or name == MISSING or is_interpolation(name):
+                    continue
+                error: GymError = _reference_error(server, path, node, kind, name, known[kind])
+            elif direct and (near := closest(kind, SERVER_TYPES)):
+                error = ServerRefNotFoundError(
+                    f"In server instance '{server.name}', field '{format_path(path)}' has the unknown type '{kind}'",
+                    place=node.value["type"].source.place(),
+                    hint=f"Did you mean `{near}`?",
+                )
+            else:
+                continue
+            if (direct and kind in known) or strict:
+                findings.error(error)
+            else:
+                findings.warn(error.message, error.place, error.hint)
+
+
+def _reference_like(server: ServerBlock) -> Iterator[tuple[KeyPath, Node]]:
+    pending: list[tuple[KeyPath, Node]] = [((), server.node)]
+    while pending:
+        path, node = pending.pop(0)
+        items = node.value.items() if isinstance(node.value, dict) else enumerate(node.value)
+        for key, item in items:
+            if not isinstance(item.value, dict | list) or (not path and key == "datasets"):
+                continue
+            here = (*path, key)
+            if isinstance(item.value, dict) and all(
+                name in item.value and isinstance(item.value[name].value, str) for name in ("type", "name")
+            ):
+                yield here, item
+            else:
+                pending.append((here, item))
+
+
+def _reference_error(server: ServerBlock, path: KeyPath, node: Node, kind: str, name: str, known: list[str]) -> GymError:
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    if near:
+        advice = f"Did you mean: {', '.join(repr(item) for item in near)}?"
+    else:
+        advice = f"Available {kind}: {', '.join(repr(item) for item in known) or '(none)'}"
+    hint = advice
+    if kind == MODELS:
+        what = "--model-type openai_model" if name == POLICY_MODEL else "--config"
+        hint = f"{advice}. Add a configuration that defines it, for instance with {what}"
+    return ServerRefNotFoundError(
+        f"In server instance '{server.name}', field '{format_path(path)}' references {kind}/'{name}',"
+        " which is not defined in the merged config",
+        place=node.value["name"].source.place(format_path((*server.path, *path))),
+        hint=hint,
+    )
+
+
+def _best_kind(name: str, block: Node) -> tuple[str, tuple[FieldProblem, ...]]:
+    """The type as which a block is valid, else the first type it has together with what is wrong."""
+    present = [kind for kind in SERVER_TYPES if kind in block.value]
+    results = [(kind, tuple(_problems(name, block, kind))) for kind in present]
+    return next((result for result in results if not result[1]), results[0])
+
+
+def _problems(name: str, block: Node, kind: str) -> Iterator[FieldProblem]:
+    below = block.value[kind]
+    if not isinstance(below.value, dict):
+        yield FieldProblem((name, kind), "must be a mapping from one implementation to its fields", below)
+        return
+    if len(below.value) != 1:
+        found = ", ".join(map(str, below.value)) or "none"
+        yield FieldProblem((name, kind), f"must hold exactly one implementation, found {found}", below)
+        return
+    implementation, node = next(iter(below.value.items()))
+    path = (name, kind, implementation)
+    if not isinstance(node.value, dict):
+        yield FieldProblem(path, "must be a mapping of fields", node)
+        return
+    for field, message in _field_problems(node, kind):
+        yield FieldProblem((*path, *field), message, _nearest(node, field))
+
+
+def _field_problems(node: Node, kind: str) -> Iterator[tuple[KeyPath, str]]:
+    fields = {key: plain(item) for key, item in node.value.items() if key in _CHECKS or key == "datasets"}
+    if "entrypoint" not in fields:
+        yield ("entrypoint",), "is missing"
+    if kind == RESOURCES and "domain" not in fields:
+        yield ("domain",), f"is missing. {one_of(DOMAINS)}"
+    for field, value in fields.items():
+        check = _CHECKS.get(field)
+        if check is None or is_interpolation(value) or value == MISSING:
+            continue
+        if message := check(value):
+            yield (field,), message
+    datasets = fields.get("datasets")
+    if datasets is not None and not is_interpolation(datasets):
+        if not isinstance(datasets, list):
+            yield ("datasets",), "must be a list"
+            return
+        for index, entry in enumerate(datasets):
+            for field_path, message in dataset_problems(entry):
+                yield ("datasets", index, *field_path), message
+
+
+def _entrypoint(value: Any) -> str | None:
+    if not isinstance(value, str) or not value:
+        return "must be the name of a file"
+    return "must be a file inside the implementation's folder, not an absolute path" if value.startswith("/") else None
+
+
+def _text(value: Any) -> str | None:
+    return None if isinstance(value, str) else "must be a text"
+
+
+def _port(value: Any) -> str | None:
+    number = as_integer(value)
+    if value is None or value == "":
+        return None
+    if number is None:
+        return "must be a whole number"
+    return None if 0 <= number <= 65535 else "must be between 0 and 65535"
+
+
+def _workers(value: Any) -> str | None:
+    number = as_integer(value)
+    return None if value is None or (number is not None and number >= 1) else "must be a whole number of at least 1"
+
+
+def _domain(value: Any) -> str | None:
+    return None if value in DOMAINS else one_of(DOMAINS)
+
+
+_CHECKS = {"entrypoint": _entrypoint, "host": _text, "port": _port, "num_workers": _workers, "domain": _domain}
+
+
+def as_integer(value: Any) -> int | None:
+    """A whole number, also one written as text; None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    try:
+        return int(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _nearest(node: Node, field: KeyPath) -> Node:
+    """The node of a field, or of its nearest parent where the field is missing."""
+    current = node
+    for key in field:
+        value = current.value
+        if (isinstance(value, dict) and key in value) or (isinstance(value, list) and isinstance(key, int) and key < len(value)):
+            current = value[key]
+        else:
+            break
+    return current
+
+
+def references(server: ServerBlock, field: str, kind: str) -> str | None:
+    """The name of the server of type `kind` that a server's field refers to; None without one or while it is `???`."""
+    node = server.node.value.get(field)
+    if node is None or not isinstance(node.value, dict):
+        return None
+    name = node.value.get("name")
+    found = name.value if name is not None else None
+    return found if isinstance(found, str) and found != MISSING and kind in SERVER_TYPES else None
+
+
+def agents_using(inventory: Inventory, resources_server: str) -> list[ServerBlock]:
+    """The agents whose `resources_server` is this one, in order."""
+    agents = (server for server in inventory.servers if server.kind == AGENTS)
+    return [server for server in agents if references(server, "resources_server", RESOURCES) == resources_server]

@@ -1,0 +1,1 @@
+"""Data rows before a run: prompt templates, and the preparation of declared datasets."""

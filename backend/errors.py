@@ -1,0 +1,102 @@
+"""The one family of errors that people see, and the one table of exit codes.
+
+An operation raises `GymError` (or a subclass) for everything a person can mend; each face lays the fields out in its own way.
+Any other exception is a fault of ours and may show a traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a finished command tells its caller."""
+
+    OK = 0
+    BAD_INPUT = 1
+    """The user's input, configuration or surroundings are wrong."""
+    USAGE = 2
+    """The command line itself is wrong."""
+    UNTRUSTWORTHY = 3
+    """The result is not trustworthy, and the caller asked to fail on that."""
+    STOPPED_BY_RULE = 4
+    INTERRUPTED = 130
+    """After SIGINT."""
+    TERMINATED = 143
+    """After SIGTERM."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something is wrong: a file, with 1-based line and column where they are known, and a dotted key."""
+
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    key: str | None = None
+
+    def __str__(self) -> str:
+        text = self.file or ""
+        if self.file and self.line is not None:
+            text += f":{self.line}"
+            if self.column is not None:
+                text += f":{self.column}"
+        if self.key:
+            text = f"{text} ({self.key})" if text else self.key
+        return text
+
+
+class GymError(Exception):
+    """Something the user can mend.
+
+    `message` says what is wrong in one sentence without a full stop, `place` where, `hint` what to do now, `details` are
+    further lines. `exit_code` is what the command ends with.
+    """
+
+    exit_code: ExitCode = ExitCode.BAD_INPUT
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        place: Place | None = None,
+        details: Iterable[str] = (),
+        exit_code: ExitCode | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.place = place
+        self.details = tuple(details)
+        if exit_code is not None:
+            self.exit_code = exit_code
+
+    def __str__(self) -> str:
+        text = f"{self.place}: {self.message}" if self.place and str(self.place) else self.message
+        lines = [text, *self.details]
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class UsageError(GymError):
+    """The command line cannot be understood, or a command's own options are missing or invalid."""
+
+    exit_code = ExitCode.USAGE
+
+
+def closest(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate nearest to `name` (difflib ratio of at least 0.6), never `name` itself; None when none is close."""
+    others = [candidate for candidate in candidates if candidate != name]
+    near = difflib.get_close_matches(name, others, n=1, cutoff=0.6)
+    return near[0] if near else None
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
+    """`Did you mean …?` for the nearest candidate, ready to be a hint; None when none is close."""
+    near = closest(name, candidates)
+    return f"Did you mean `{near}`?" if near else None

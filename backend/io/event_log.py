@@ -1,0 +1,34 @@
+"""Events as JSON lines, for whoever follows a command from outside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from backend.events import EVENT_VERSION, Event
+from backend.io.jsonl import JsonlWriter, read_jsonl
+
+
+class EventLog:
+    """Appends events to a file; `seq` counts from 0 in each log, `t` is seconds since the epoch."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._writer = JsonlWriter(path)
+        self._sequence = 0
+
+    def append(self, event: Event, at: float | None = None) -> None:
+        """Write one event, as happening now or at a given time."""
+        head = {"v": EVENT_VERSION, "seq": self._sequence, "t": time.time() if at is None else at, "type": event.type}
+        self._writer.write(head | event.as_fields())
+        self._sequence += 1
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def read_events(path: str | Path) -> Iterator[dict[str, Any]]:
+    """The events of a file as mappings; an unfinished last line is left out."""
+    for line in read_jsonl(path, allow_torn_tail=True):
+        yield line.value

@@ -1,0 +1,72 @@
+"""JSON in and out of bytes: orjson where it can, the standard library for what it refuses.
+
+orjson refuses integers beyond 64 bits, keys that are not strings, and lone surrogates; none of these may cost a user a rollout.
+Numbers that are not finite become null on the way out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+import orjson
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def dumps(value: Any) -> bytes:
+    """`value` as compact UTF-8 JSON without a line end; lone surrogates come out as the replacement character."""
+    try:
+        return orjson.dumps(value)
+    except (TypeError, orjson.JSONEncodeError):
+        text = json.dumps(_finite(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return _SURROGATES.sub("\ufffd", text).encode()
+
+
+def dumps_indented(value: Any) -> bytes:
+    """`value` as UTF-8 JSON with two spaces of indentation and no final newline."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2)
+    except (TypeError, orjson.JSONEncodeError):
+        text = json.dumps(_finite(value), ensure_ascii=False, indent=2, allow_nan=False)
+        return _SURROGATES.sub("\ufffd", text).encode()
+
+
+def loads(data: bytes | str) -> Any:
+    """The value of one JSON document; raises `json.JSONDecodeError` (a ValueError with `lineno` and `colno`).
+
+    Accepts what orjson refuses but other writers produce: a byte order mark, lone surrogate escapes and invalid UTF-8 (both become
+    the replacement character). Integers beyond 64 bits come as floats. `NaN` and `Infinity` are not JSON and stay errors.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+        value = json.loads(text.removeprefix("\ufeff"), parse_constant=_refuse_constant)
+        return _without_surrogates(value) if "\\u" in text else value
+
+
+def _refuse_constant(name: str) -> Any:
+    raise json.JSONDecodeError(f"{name} is not JSON", name, 0)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key if isinstance(key, str) else str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SURROGATES.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    return value

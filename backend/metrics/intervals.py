@@ -1,0 +1,87 @@
+"""95 % intervals of a mean score. Tasks are what is drawn at random: attempts at one task are not independent of each other."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+from backend.metrics.descriptive import as_number, percentile_of_sorted, summarize
+
+RESAMPLES = 2000
+SEED = 20_240_601
+BOOTSTRAP_TASKS = 4000
+"""Most tasks that are resampled, about a second's work. For more, the bootstrap's percentiles are those of the normal distribution."""
+_NORMAL_QUANTILE = 1.959963984540054
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Where a mean score lies with 95 % confidence, on the scale of the scores."""
+
+    low: float
+    high: float
+    method: str
+    """`wilson`, `bootstrap` or `normal`."""
+
+    def scaled(self, factor: float) -> Interval:
+        """The same interval on another scale, for instance in percent."""
+        return Interval(self.low * factor, self.high * factor, self.method)
+
+
+def score_interval(tasks: Iterable[Sequence[float]]) -> Interval | None:
+    """The interval of the mean over all scores, given the scores of each task.
+
+    Single scores of 0 or 1 per task: the Wilson score interval. Otherwise the percentile bootstrap over tasks (2,000 resamples from a
+    fixed seed, so that the same scores always give the same interval); above 4,000 tasks its limit, the normal interval with
+    the tasks as clusters. Scores that are not finite are left out, then tasks without scores. None where nothing can be said:
+    without tasks, or with one task of several or graded scores.
+    """
+    scores = [finite for task in tasks if (finite := [score for score in task if as_number(score) is not None])]
+    if not scores:
+        return None
+    if all(len(task) == 1 and task[0] in (0, 1) for task in scores):
+        return wilson(sum(1 for task in scores if task[0] == 1), len(scores))
+    if len(scores) < 2:
+        return None
+    sums = [(math.fsum(task), len(task)) for task in scores]
+    return _bootstrap(sums) if len(sums) <= BOOTSTRAP_TASKS else _clustered_normal(sums)
+
+
+def wilson(successes: int, trials: int) -> Interval:
+    """The interval of a proportion: Wilson, "Probable Inference, the Law of Succession, and Statistical Inference" (1927)."""
+    z2 = _NORMAL_QUANTILE**2
+    share = successes / trials
+    centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
+    reach = _NORMAL_QUANTILE / (1 + z2 / trials) * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
+    low = 0.0 if successes == 0 else max(0.0, centre - reach)
+    high = 1.0 if successes == trials else min(1.0, centre + reach)
+    return Interval(low, high, "wilson")
+
+
+def _bootstrap(sums: list[tuple[float, int]]) -> Interval:
+    """Percentiles of the resampled means: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), section 13.3."""
+    generator = random.Random(SEED)
+    count = len(sums)
+    if len({size for _, size in sums}) == 1:
+        values = [total / size for total, size in sums]
+        means = sorted(math.fsum(generator.choices(values, k=count)) / count for _ in range(RESAMPLES))
+    else:
+        means = sorted(_ratio(generator.choices(sums, k=count)) for _ in range(RESAMPLES))
+    return Interval(percentile_of_sorted(means, 0.025), percentile_of_sorted(means, 0.975), "bootstrap")
+
+
+def _ratio(sums: Sequence[tuple[float, int]]) -> float:
+    return math.fsum(map(itemgetter(0), sums)) / sum(map(itemgetter(1), sums))
+
+
+def _clustered_normal(sums: list[tuple[float, int]]) -> Interval:
+    """Linearised variance of a ratio of sums over clusters: Cochran, "Sampling Techniques" (1977), section 6.3."""
+    centre = _ratio(sums)
+    size = sum(map(itemgetter(1), sums)) / len(sums)
+    residuals = summarize([(total - centre * count) / size for total, count in sums])
+    deviation = (residuals.std if residuals else None) or 0.0
+    reach = _NORMAL_QUANTILE * deviation / math.sqrt(len(sums))
+    return Interval(centre - reach, centre + reach, "normal")

@@ -1,0 +1,51 @@
+"""What all schema classes share: unknown fields are kept, and the fields that carry training tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+REQUIRED_TOKEN_METADATA_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
+TOKEN_METADATA_FIELDS = (*REQUIRED_TOKEN_METADATA_FIELDS, "routed_experts")
+KEEP_UNKNOWN = ConfigDict(extra="allow")
+"""For typed dicts, which would otherwise drop keys they do not know."""
+
+_TOKEN_FIELD_SET = frozenset(TOKEN_METADATA_FIELDS)
+
+
+class SchemaModel(BaseModel):
+    """A wire object. Endpoints add fields of their own; they are kept, so that a record shows what was really answered."""
+
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
+
+
+class OpenObject(SchemaModel):
+    """An object whose fields are not checked, readable as attributes (`tool.name`, `reasoning.effort`)."""
+
+    def __getitem__(self, key: str) -> Any:
+        try:
+            return getattr(self, key)
+        except AttributeError:
+            raise KeyError(key) from None
+
+
+class TokenIDLogProbMixin(BaseModel):
+    """The tokens behind a generated item: what the model read, what it wrote, and the log probability of each written token."""
+
+    prompt_token_ids: list[int]
+    generation_token_ids: list[int]
+    generation_log_probs: list[float]
+    routed_experts: str | list[list[list[int]]] | None = None
+    """Mixture-of-experts routing per token and layer, or its encoded form."""
+
+
+def carries_token_fields(item: dict[str, Any]) -> bool:
+    """Whether a wire object has a token field that is not null; one is enough to demand the three required ones."""
+    present = _TOKEN_FIELD_SET & item.keys()
+    return bool(present) and any(item[key] is not None for key in present)
+
+
+def text_or_list(value: Any) -> str:
+    """Discriminator of fields that take text or a list, so that an error names the one that was meant."""
+    return "text" if isinstance(value, str) else "list"

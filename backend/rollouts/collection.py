@@ -1,0 +1,299 @@
+"""Sends materialized rows to their agents and puts every answer where it belongs.
+
+A fixed number of workers draw rows from one stream in file order, so that memory does not grow with the number of rows and early
+tasks finish first. A request that may have reached an agent is never sent again: an agent acts, and acting twice is another rollout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from backend.errors import GymError
+from backend.events import Event
+from backend.io.json_codec import loads
+from backend.io.jsonl import JsonlWriter, Line, read_jsonl
+from backend.rollouts.control import DRAIN_SECONDS, RunControl
+from backend.rollouts.failures import Destination, FailedCall, destination_of, failure_record
+from backend.rollouts.run_events import CollectionEnded, CollectionProgress, CollectionStarted, RolloutFinished, RolloutStarted
+from backend.rollouts.tally import Tally
+from backend.servers.http_client import RetryRule, connection_limit, send
+from backend.servers.middleware import UPSTREAM_STATUS_HEADER
+
+MOST_IN_FLIGHT = 1024
+_DESCRIPTORS_PER_ROLLOUT = 3
+_BODY_BYTES = 8000
+_PROGRESS_STEPS = 100
+_STAMPS = ("_ng_task_index", "_ng_rollout_index", "agent_ref")
+_OPTIONAL_STAMPS = ("task_source", "skills_ref", "_ng_attempt_index", "_ng_rollout_id")
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionJob:
+    """What to collect: `agents` are base URLs by instance name, `planned` rollouts by agent."""
+
+    materialized: Path
+    rollouts: Path
+    failures: Path
+    agents: Mapping[str, str]
+    planned: Mapping[str, int]
+    concurrency: int | None
+
+
+def in_flight_limit(job: CollectionJob) -> int:
+    """How many rollouts are sent at once: what was asked for, else what this machine's descriptors allow, at most 1,024."""
+    total = sum(job.planned.values())
+    if job.concurrency is not None:
+        return max(1, min(job.concurrency, total))
+    return max(1, min(MOST_IN_FLIGHT, total, connection_limit() // _DESCRIPTORS_PER_ROLLOUT))
+
+
+class Collector:
+    """One collection. `events` may be iterated once; `tally` tells the result."""
+
+    def __init__(self, job: CollectionJob, control: RunControl) -> None:
+        self.job = job
+        self.tally = Tally(job.planned)
+        self._control = control
+        self._rows: Iterator[Line] = iter(())
+        self._events: asyncio.Queue[Event | BaseException | None] = asyncio.Queue(maxsize=1000)
+        self._began = time.monotonic()
+        self._percent = 0
+        self._cancelled = 0
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Collect everything; ends with `CollectionEnded`. Closing the iterator cancels what is in flight."""
+        self._began = time.monotonic()
+        self._rows = read_jsonl(self.job.materialized)
+        with JsonlWriter(self.job.rollouts) as rollouts, JsonlWriter(self.job.failures) as failures:
+            offsets = _Offsets(rollouts, failures)
+            self._control.collecting = True
+            yield CollectionStarted(self.tally.total)
+            pool = asyncio.create_task(self._run_workers(offsets))
+            try:
+                while (item := await self._events.get()) is not None:
+                    if isinstance(item, BaseException):
+                        raise item
+                    yield item
+            finally:
+                self._control.collecting = False
+                pool.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await pool
+        yield CollectionEnded(
+            scored=self.tally.scored,
+            failed=self.tally.failed,
+            missing=self.tally.missing,
+            cancelled=self._cancelled,
+            failure_classes=dict(self.tally.failure_classes),
+            seconds=time.monotonic() - self._began,
+        )
+
+    async def abort(self, error: Exception) -> None:
+        """End the collection with `error`; what is in flight is given up."""
+        await self._events.put(error)
+
+    async def _run_workers(self, files: _Offsets) -> None:
+        workers = {asyncio.create_task(self._work(files)) for _ in range(in_flight_limit(self.job))}
+        draining: asyncio.Task[Any] = asyncio.create_task(self._control.draining.wait())
+        try:
+            waiting: set[asyncio.Task[Any]] = set(workers)
+            while waiting and not draining.done():
+                done, _ = await asyncio.wait({*waiting, draining}, return_when=asyncio.FIRST_COMPLETED)
+                _raise_first(done - {draining})
+                waiting -= done
+            if waiting:
+                done, late = await asyncio.wait(waiting, timeout=DRAIN_SECONDS)
+                _raise_first(done)
+                self._cancelled = len(late)
+        except Exception as error:
+            await self._events.put(error)
+        finally:
+            draining.cancel()
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+        await self._events.put(None)
+
+    async def _work(self, files: _Offsets) -> None:
+        while not self._control.draining.is_set():
+            line = next(self._rows, None)
+            if line is None:
+                return
+            row = line.value
+            agent = row["agent_ref"]["name"]
+            task, rollout = row["_ng_task_index"], row["_ng_rollout_index"]
+            await self._events.put(RolloutStarted(task, rollout, agent))
+            began = time.monotonic()
+            answer = await _call_agent(self.job.agents[agent], line.raw)
+            event = self._keep(row, answer, files, time.monotonic() - began)
+            await self._events.put(event)
+            if progress := self._progress():
+                await self._events.put(progress)
+
+    def _keep(
+        self, row: Mapping[str, Any], answer: dict[str, Any] | FailedCall, files: _Offsets, seconds: float
+    ) -> RolloutFinished:
+        agent = row["agent_ref"]["name"]
+        if isinstance(answer, FailedCall):
+            record = failure_record(answer)
+        else:
+            record = dict(answer)
+            self.tally.add_answer(agent, record)
+        for key in (*_STAMPS, *(key for key in _OPTIONAL_STAMPS if key in row)):
+            record[key] = row[key]
+        destination = destination_of(record)
+        reward = _reward(record)
+        failure, reason, offset = None, None, None
+        if destination is Destination.ROLLOUTS:
+            offset = files.rollouts.append(record)
+            self.tally.add_scored(agent, row["_ng_task_index"], reward)
+        else:
+            failure = str(record.get("_ng_failure_class") or "kill_shaped")
+            reason = _reason(record)
+            if destination is Destination.FAILURES:
+                offset = files.failures.append(record)
+            self.tally.add_failed(agent, failure, reason)
+        usage = _usage(record)
+        return RolloutFinished(
+            task=row["_ng_task_index"],
+            rollout=row["_ng_rollout_index"],
+            agent=agent,
+            seconds=round(seconds, 4),
+            reward=reward,
+            failure=failure,
+            reason=reason,
+            http_status=record.get("_ng_failure_http_status"),
+            input_tokens=usage.get("input_tokens"),
+            output_tokens=usage.get("output_tokens"),
+            offset=offset,
+        )
+
+    def _progress(self) -> CollectionProgress | None:
+        finished, total = self.tally.finished, self.tally.total
+        percent = finished * _PROGRESS_STEPS // total
+        if percent <= self._percent:
+            return None
+        self._percent = percent
+        return CollectionProgress(
+            finished=finished,
+            total=total,
+            seconds=time.monotonic() - self._began,
+            left=self.tally.left(),
+            averages={name: agent.averages() for name, agent in self.tally.agents.items() if agent.answers},
+            counts={name: agent.finished for name, agent in self.tally.agents.items()},
+            failed=self.tally.failed,
+        )
+
+
+class _CountingWriter:
+    """Appends records and knows where each begins."""
+
+    def __init__(self, writer: JsonlWriter) -> None:
+        self._writer = writer
+        self._offset = writer.path.stat().st_size
+
+    def append(self, record: Mapping[str, Any]) -> int:
+        begin = self._offset
+        self._offset += self._writer.write(record)
+        return begin
+
+
+class _Offsets:
+    def __init__(self, rollouts: JsonlWriter, failures: JsonlWriter) -> None:
+        self.rollouts = _CountingWriter(rollouts)
+        self.failures = _CountingWriter(failures)
+
+
+async def _call_agent(base_url: str, body: bytes) -> dict[str, Any] | FailedCall:
+    """The agent's answer to one row, or what went wrong with the call."""
+    status: int | None = None
+    upstream: int | None = None
+    content = b""
+    try:
+        response = await send("POST", f"{base_url}/run", RetryRule(), data=body, headers={"Content-Type": "application/json"})
+        status = response.status
+        upstream = _upstream_status(response)
+        content = await response.read()
+        response.raise_for_status()
+        value = loads(content)
+        if not isinstance(value, dict):
+            raise ValueError(f"the agent answered {type(value).__name__} instead of an object")
+        return value
+    except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+        if isinstance(error, aiohttp.ClientPayloadError):
+            status = None  # cut off: nobody knows what happened
+        return FailedCall(
+            error_type=type(error).__name__,
+            message=str(error) or repr(error),
+            http_status=status,
+            body=content[:_BODY_BYTES],
+            body_length=len(content),
+            upstream_status=upstream,
+        )
+
+
+def _upstream_status(response: aiohttp.ClientResponse) -> int | None:
+    value = response.headers.get(UPSTREAM_STATUS_HEADER, "")
+    return int(value) if value.isdigit() else None
+
+
+def _raise_first(tasks: set[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        error = task.exception()
+        if error is not None:
+            raise error
+
+
+def _reward(record: Mapping[str, Any]) -> float | None:
+    reward = record.get("reward")
+    if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
+        return float(reward) if isinstance(reward, bool) else None
+    return float(reward)
+
+
+def _reason(record: Mapping[str, Any]) -> str:
+    for key in ("failure_reason", "_ng_failure_judge_error", "error", "_ng_failure_message"):
+        if record.get(key):
+            return str(record[key])[:500]
+    return ""
+
+
+def _usage(record: Mapping[str, Any]) -> dict[str, int]:
+    response = record.get("response")
+    usage = response.get("usage") if isinstance(response, dict) else None
+    if not isinstance(usage, dict):
+        return {}
+    return {key: value for key, value in usage.items() if isinstance(value, int) and not isinstance(value, bool)}
+
+
+def explain_nothing_scored(tally: Tally, failures: Path) -> GymError:
+    """The error of a run in which no rollout was scored: what failed how often, the first reason, and what to do."""
+    classes = ", ".join(f"{name}: {count}" for name, count in tally.failure_classes.most_common())
+    details = [f"first {name}: {reason}" for name, reason in tally.first_reason.items() if reason]
+    return GymError(
+        f"nothing produced a result: {tally.failed} of {tally.total} rollouts failed ({classes})",
+        details=details,
+        hint=_what_to_do(" ".join(details)) or f"every attempt is in {failures}",
+    )
+
+
+def _what_to_do(reasons: str) -> str | None:
+    for sign, advice in (
+        ("401", "check the key: --model-api-key, or policy_api_key in env.yaml"),
+        ("403", "check the key's rights, or policy_api_key in env.yaml"),
+        ("404", "check --model-url (OpenAI-style addresses usually end in /v1) and --model"),
+        ("429", "the endpoint limits its callers: lower --concurrency"),
+        ("Cannot connect", "check that the model server runs and that --model-url is right"),
+    ):
+        if sign in reasons:
+            return advice
+    return None

@@ -1,0 +1,92 @@
+"""The settings of a run, read from the resolved configuration in which they live beside the servers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from backend.errors import GymError, UsageError
+
+SPLITS = ("train", "validation", "benchmark")
+NOT_YET = {
+    "resume_from_cache": "resuming a run",
+    "rollout_collection_driver": "a custom collection driver",
+    "reuse_existing_data_preparation": "reusing prepared data",
+}
+_MISSING_HINTS = {"output_jsonl_fpath": "--output FILE", "input_jsonl_fpath": "--input FILE", "split": "--split benchmark"}
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What one collection run does. Keys that shape the rows themselves are `ExpansionOptions`."""
+
+    output: Path
+    serve: bool
+    input: str | None = None
+    split: str | None = None
+    concurrency: int | None = None
+    """Most rollouts in flight; None leaves it to the machine's limits."""
+    disable_aggregation: bool = False
+    count_failure_classes_as_zero: tuple[str, ...] = ()
+    agent_name: str | None = None
+
+
+def run_options(config: Mapping[str, Any], *, serve: bool) -> RunOptions:
+    """Read and check a run's settings.
+
+    Raises `UsageError` for missing or malformed ones, `GymError` for those that do not fit the way of running.
+    """
+    required = ("output_jsonl_fpath", "split") if serve else ("output_jsonl_fpath", "input_jsonl_fpath")
+    missing = [key for key in required if not config.get(key)]
+    if missing:
+        hints = " and ".join(_MISSING_HINTS[key] for key in missing)
+        raise UsageError(f"missing required configuration: {', '.join(missing)}", hint=f"add {hints}")
+    for key, what in NOT_YET.items():
+        if config.get(key):
+            raise GymError(f"{what} ({key}) is not supported by this version")
+    if serve and config.get("input_jsonl_fpath"):
+        raise GymError(
+            "--input is for runs against servers that are up already",
+            hint="add --no-serve to use it, or drop it and choose a declared data set with --split",
+        )
+    split = config.get("split")
+    if serve and split == "example":
+        raise GymError(
+            "`example` is not a split that can be run: example rows are for trying out",
+            hint="run them with `gym env start …` and `gym eval run --no-serve --input <example.jsonl> …`",
+        )
+    if serve and split not in SPLITS:
+        raise UsageError(f"invalid configuration: split (must be one of {', '.join(SPLITS)}, not {split!r})")
+    return RunOptions(
+        output=_output_path(config["output_jsonl_fpath"]),
+        serve=serve,
+        input=_text(config, "input_jsonl_fpath"),
+        split=_text(config, "split"),
+        concurrency=_concurrency(config),
+        disable_aggregation=bool(config.get("disable_aggregation")),
+        count_failure_classes_as_zero=tuple(map(str, config.get("count_failure_classes_as_zero") or ())),
+        agent_name=_text(config, "agent_name"),
+    )
+
+
+def _output_path(value: Any) -> Path:
+    path = Path(str(value)).expanduser()
+    if path.is_dir() or not path.name:
+        raise UsageError(f"--output {value} is a folder", hint=f"name a file in it, such as {path / 'rollouts.jsonl'}")
+    return path
+
+
+def _text(config: Mapping[str, Any], key: str) -> str | None:
+    value = config.get(key)
+    return None if value is None else str(value)
+
+
+def _concurrency(config: Mapping[str, Any]) -> int | None:
+    value = config.get("num_samples_in_parallel")
+    if not value:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise UsageError(f"invalid configuration: num_samples_in_parallel (must be a whole number of at least 1, not {value!r})")
+    return value

@@ -1,0 +1,47 @@
+"""The closing summary of a run, from its tally and the metrics of its agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from backend.io.result_paths import ResultPaths
+from backend.metrics.headline import AgentScores, summary_rows
+from backend.rollouts.run_events import RunSummary
+from backend.rollouts.tally import Tally
+
+
+def run_summary(
+    state: str,
+    paths: ResultPaths,
+    tally: Tally,
+    entries: Sequence[Mapping[str, Any]],
+    seconds: float,
+    counted_as_zero: Sequence[Mapping[str, Any]] = (),
+) -> RunSummary:
+    """The summary of a run that is over; `entries` are those of the aggregate metrics file, none when there is no file."""
+    key_metrics = {entry["agent_ref"]["name"]: entry["key_metrics"] for entry in entries}
+    agents = []
+    for name, agent in tally.agents.items():
+        rewards = agent.rewards_by_task()
+        for record in counted_as_zero:
+            if record["agent_ref"]["name"] == name:
+                rewards.setdefault(record["_ng_task_index"], []).append(record["reward"])
+        if rewards:
+            missing = agent.planned - agent.scored - agent.failed
+            agents.append(AgentScores(name, rewards, agent.scored, agent.failed, missing, key_metrics.get(name, {})))
+    return RunSummary(
+        state=state,
+        scores=tuple(summary_rows(agents)),
+        rollouts=str(paths.rollouts),
+        materialized_inputs=str(paths.materialized_inputs),
+        failures=str(paths.failures),
+        aggregate_metrics=str(paths.aggregate_metrics) if entries else None,
+        run_folder=str(paths.run_folder),
+        total=tally.total,
+        scored=tally.scored,
+        failed=tally.failed,
+        missing=tally.missing,
+        failure_classes=dict(tally.failure_classes),
+        seconds=seconds,
+    )

@@ -1,0 +1,99 @@
+"""Base class of agents: the loop that talks to the model and calls the environment's tools.
+
+Importable as `nemo_gym.base_responses_api_agent`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any
+
+from fastapi import Body, FastAPI, Request
+from pydantic import BaseModel
+
+from backend.config.config_types import AggregateMetrics, AggregateMetricsRequest, BaseRunServerInstanceConfig
+from backend.config.global_config import get_first_server_config_dict
+from backend.metrics.reward_profile import AggregateMetricsMixin
+from backend.responses.schema import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
+from backend.servers.endpoint import add_json_route
+from backend.servers.middleware import ROLLOUT_PREFIX
+from backend.servers.resources_server import BaseRunRequest, BaseVerifyResponse
+from backend.servers.rollout_correlation import maybe_rollout_id_from_run_body, rollout_context
+from backend.servers.server_utils import SimpleServer, apply_rollout_prefix, get_server_url
+
+__all__ = [
+    "AggregateMetrics",
+    "AggregateMetricsRequest",
+    "BaseResponsesAPIAgentConfig",
+    "Body",
+    "SimpleResponsesAPIAgent",
+]
+
+
+class BaseResponsesAPIAgentConfig(BaseRunServerInstanceConfig):
+    """Config block of an agent; subclasses add their fields."""
+
+    skip_verification: bool = False
+    skip_verification_reward: float = 0.0
+    token_id_capture: bool = False
+
+
+class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
+    """An agent with the documented routes; a subclass implements `responses` (the loop) and `run` (one whole rollout)."""
+
+    config: BaseResponsesAPIAgentConfig
+
+    def setup_webserver(self) -> FastAPI:
+        """An application with `/v1/responses` (also below the rollout prefix), `/run` and `/aggregate_metrics`."""
+        app = FastAPI()
+        self.setup_session_middleware(app)
+        for prefix in ("", "/ng-rollout/{rollout_id}", "/ng-rollout/{rollout_id}/training-token-capture"):
+            add_json_route(app, f"{prefix}/v1/responses", self.responses)
+        add_json_route(app, "/run", self.run, context=lambda body: rollout_context(maybe_rollout_id_from_run_body(body)))
+        add_json_route(app, "/aggregate_metrics", self._aggregate_unless_skipped)
+        return app
+
+    @abstractmethod
+    async def responses(self, body: NeMoGymResponseCreateParamsNonStreaming) -> NeMoGymResponse:
+        """The agent's loop: from an input to the whole trajectory as one response."""
+
+    @abstractmethod
+    async def run(self, body: BaseRunRequest) -> BaseVerifyResponse:
+        """One rollout: seed the session, run the loop, verify."""
+
+    async def _aggregate_unless_skipped(self, body: AggregateMetricsRequest) -> AggregateMetrics:
+        if self.config.skip_verification:
+            warnings.warn("verification was skipped: there is nothing to aggregate", RuntimeWarning, stacklevel=2)
+            return AggregateMetrics()
+        return await self.aggregate_metrics(body)
+
+    def rollout_id_from_run(self, body: BaseModel | dict[str, Any]) -> str | None:
+        """The rollout's id, when calls are observed or their tokens captured; else None."""
+        config = self.server_client.global_config_dict
+        if not (config.get("observability_enabled") or self._captures_tokens()):
+            return None
+        return maybe_rollout_id_from_run_body(body if isinstance(body, dict) else body.model_dump(exclude_unset=True))
+
+    def url_path_for_run(self, url_path: str, body: BaseModel | dict[str, Any]) -> str:
+        """`url_path` below the prefix of the rollout that `body` describes."""
+        return apply_rollout_prefix(url_path, self.rollout_id_from_run(body), self._captures_tokens())
+
+    def base_url_for_run(self, base_url: str, body: BaseModel | dict[str, Any]) -> str:
+        """`base_url` with the prefix of the rollout that `body` describes."""
+        return apply_rollout_prefix(base_url, self.rollout_id_from_run(body), self._captures_tokens())
+
+    def url_path_for_request(self, url_path: str, request: Request) -> str:
+        """`url_path` below the prefix under which `request` came in."""
+        match = ROLLOUT_PREFIX.match(request.url.path)
+        return apply_rollout_prefix(url_path, match["id"], bool(match["capture"])) if match else url_path
+
+    def resolve_model_base_url(self, model_server_name: str, rollout_id: str | None = None) -> str:
+        """An OpenAI-style base URL (ending in `/v1`) of a model server, for clients that build their own requests."""
+        block = get_first_server_config_dict(self.server_client.global_config_dict, model_server_name)
+        base = f"http://{block['host']}:{block['port']}" if block else get_server_url(model_server_name)
+        return f"{apply_rollout_prefix(base, rollout_id, self._captures_tokens())}/v1"
+
+    def _captures_tokens(self) -> bool:
+        capture = self.server_client.global_config_dict.get("token_id_capture") or {}
+        return bool(capture.get("enabled")) and bool(capture.get("all_agents") or self.config.token_id_capture)

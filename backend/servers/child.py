@@ -1,0 +1,157 @@
+"""The life of one server process: from the fork, or a fresh interpreter, to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import random
+import runpy
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from backend.errors import GymError
+from backend.servers.guard import leave_with_parent
+from backend.servers.process_context import ProcessContext, enter_process_context, process_context
+
+HEAD_SERVER_KIND = "head_server"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOrder:
+    """What a process is asked to be. `instances` is for the head server: what it tells about the others."""
+
+    name: str
+    kind: str
+    implementation: str
+    folder: str
+    entrypoint: str
+    instances: tuple[dict[str, Any], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ChildDescriptors:
+    """What a server process inherits: its listening socket, where its output goes, its report pipe, the death pipe."""
+
+    listener: int
+    output: int
+    report: int
+    death_pipe: int
+
+    def all(self) -> tuple[int, ...]:
+        return (self.listener, self.output, self.report, self.death_pipe)
+
+
+def live(order: ServerOrder, settings: dict[str, Any], descriptors: ChildDescriptors, parent: int) -> None:
+    """Be the server that `order` describes, with `settings` (`config`, `session_secret`); never returns."""
+    code = 1
+    try:
+        _settle_in(descriptors, parent)
+        code = _serve(order, settings, descriptors)
+    except SystemExit as left:
+        code = left.code if isinstance(left.code, int) else int(left.code is not None)
+        if code:
+            _tell(f"left with exit code {code}")
+    except BaseException as error:
+        _report(error)
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _settle_in(descriptors: ChildDescriptors, parent: int) -> None:
+    with contextlib.suppress(OSError):
+        os.setpgid(0, 0)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)
+    leave_with_parent(descriptors.death_pipe, parent)
+    os.dup2(descriptors.output, 1)
+    os.dup2(descriptors.output, 2)
+    os.close(descriptors.output)
+    # New objects: the inherited ones keep the seek state of whatever file they were opened on.
+    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    random.seed()
+
+
+def _serve(order: ServerOrder, settings: dict[str, Any], descriptors: ChildDescriptors) -> int:
+    from backend.config.global_config import set_global_config_dict
+    from backend.servers.http_client import client_settings, configure_http_client
+
+    config = settings["config"]
+    logging.basicConfig(
+        level=logging.DEBUG if config.get("verbose") else logging.WARNING,
+        stream=sys.stderr,
+        format="%(levelname)s %(name)s: %(message)s",
+        force=True,
+    )
+    listener = socket.socket(fileno=descriptors.listener)
+    enter_process_context(
+        ProcessContext(
+            listener=listener,
+            report=descriptors.report,
+            session_secret=settings.get("session_secret"),
+            dry_run=bool(config.get("dry_run")),
+        )
+    )
+    set_global_config_dict(config)
+    configure_http_client(client_settings(config))
+    os.environ["NEMO_GYM_CONFIG_PATH"] = order.name
+    if order.kind == HEAD_SERVER_KIND:
+        from backend.servers.head_server import serve_head
+
+        serve_head(config, order.instances)
+        return 0
+    os.chdir(order.folder)
+    sys.path.insert(0, order.folder)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [order.folder, os.environ.get("PYTHONPATH")]))
+    import nemo_gym  # noqa: F401 - puts the roots onto sys.path, as the entry point expects
+
+    sys.argv = [order.entrypoint]
+    _run_entrypoint(os.path.join(order.folder, order.entrypoint))
+    return 0
+
+
+def _run_entrypoint(path: str) -> None:
+    runpy.run_path(path, run_name="__main__")
+
+
+def _report(error: BaseException) -> None:
+    """Tell the supervisor in one line what ended this server, and its own output the whole of it."""
+    if isinstance(error, KeyboardInterrupt):
+        return
+    if isinstance(error, GymError):
+        print(f"error: {error}", file=sys.stderr)
+        reason = str(error)
+    else:
+        traceback.print_exception(error)
+        reason = traceback.format_exception_only(error)[-1].strip()
+    _tell(reason)
+
+
+def _tell(reason: str) -> None:
+    with contextlib.suppress(OSError):
+        process_context().report_failure(reason)
+
+
+def main(read_order: Callable[[], bytes] = sys.stdin.buffer.read) -> None:
+    """Entry of a fresh interpreter: the order, the settings and the descriptors come as JSON on standard input."""
+    message = json.loads(read_order())
+    order = ServerOrder(**{**message["order"], "instances": tuple(message["order"]["instances"])})
+    live(order, message["settings"], ChildDescriptors(**message["descriptors"]), os.getppid())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""The endpoints behind model servers: which there are, and whether anything answers there."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from backend.config.resolution import ServerInstance
+from backend.errors import GymError
+from backend.servers.http_client import http_session
+from backend.servers.server_events import ModelEndpointState
+
+PROBE_TIMEOUT_SECONDS = 5.0
+PROBE_INTERVAL_SECONDS = 3.0
+DEFAULT_WAIT_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEndpoint:
+    """A base URL and the configuration key it comes from."""
+
+    url: str
+    key: str
+
+    @property
+    def probe_url(self) -> str:
+        """What is asked: the list of models of an OpenAI-style address, else the address itself."""
+        base = self.url.rstrip("/")
+        return f"{base}/models" if base.endswith("/v1") else self.url
+
+
+def model_endpoints(servers: Sequence[ServerInstance]) -> list[ModelEndpoint]:
+    """Every non-empty `*base_url` setting of the model servers, each address once."""
+    found: dict[str, ModelEndpoint] = {}
+    for server in servers:
+        if server.kind != "responses_api_models":
+            continue
+        for key, value in server.block.items():
+            if str(key).endswith("base_url"):
+                for url in value if isinstance(value, list | tuple) else [value]:
+                    if url:
+                        found.setdefault(str(url).rstrip("/"), ModelEndpoint(str(url), f"{server.name}.{key}"))
+    return list(found.values())
+
+
+def endpoint_wait_seconds(config: Mapping[str, Any]) -> float:
+    """The key `model_endpoint_readiness_timeout_seconds`; 0 or less means not to wait."""
+    value = config.get("model_endpoint_readiness_timeout_seconds", DEFAULT_WAIT_SECONDS)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise GymError(f"model_endpoint_readiness_timeout_seconds must be a number, not {value!r}")
+    return float(value)
+
+
+async def wait_for_endpoints(endpoints: Sequence[ModelEndpoint], limit_seconds: float) -> AsyncIterator[ModelEndpointState]:
+    """Probe all endpoints until each answers, telling every change of state.
+
+    Any HTTP status and any TLS error is an answer. An unknown host is told and not waited for. Raises `GymError` naming what has
+    not answered after `limit_seconds`.
+    """
+    began = time.monotonic()
+    waiting = list(endpoints)
+    told: dict[str, str] = {}
+    while waiting:
+        states = await asyncio.gather(*(_probe(endpoint) for endpoint in waiting))
+        for state in states:
+            if told.get(state.url) != state.state:
+                told[state.url] = state.state
+                yield state
+        waiting = [endpoint for endpoint, state in zip(waiting, states, strict=True) if state.state == "unreachable"]
+        if not waiting:
+            return
+        if time.monotonic() - began + PROBE_INTERVAL_SECONDS > limit_seconds:
+            reasons = {state.url: state.reason for state in states}
+            raise GymError(
+                f"no model endpoint answered within {limit_seconds:g} s: "
+                + ", ".join(f"{endpoint.url} (from {endpoint.key}): {reasons[endpoint.url]}" for endpoint in waiting),
+                hint="start the model server, or correct the address with --model-url",
+            )
+        await asyncio.sleep(PROBE_INTERVAL_SECONDS)
+
+
+async def _probe(endpoint: ModelEndpoint) -> ModelEndpointState:
+    try:
+        timeout = aiohttp.ClientTimeout(total=PROBE_TIMEOUT_SECONDS)
+        async with http_session().get(endpoint.probe_url, timeout=timeout, allow_redirects=False):
+            return ModelEndpointState(endpoint.url, endpoint.key, "answering")
+    except (aiohttp.ClientSSLError, aiohttp.ClientConnectorCertificateError):
+        return ModelEndpointState(endpoint.url, endpoint.key, "answering")
+    except aiohttp.ClientConnectorDNSError as error:
+        return ModelEndpointState(endpoint.url, endpoint.key, "unknown host", error.os_error.strerror or "name not known")
+    except (aiohttp.ClientConnectorError, OSError) as error:
+        reason = getattr(error, "os_error", error)
+        if isinstance(reason, socket.gaierror):
+            return ModelEndpointState(endpoint.url, endpoint.key, "unknown host", reason.strerror or "name not known")
+        return ModelEndpointState(endpoint.url, endpoint.key, "unreachable", getattr(reason, "strerror", None) or str(reason))
+    except TimeoutError:
+        return ModelEndpointState(endpoint.url, endpoint.key, "unreachable", f"no answer within {PROBE_TIMEOUT_SECONDS:g} s")
+    except aiohttp.InvalidURL as error:
+        raise GymError(
+            f"{endpoint.key} is not a URL: {endpoint.url}", hint="give one such as http://localhost:8000/v1"
+        ) from error
+    except aiohttp.ClientError:
+        return ModelEndpointState(endpoint.url, endpoint.key, "answering")

@@ -1,0 +1,220 @@
+"""The schema's names, and the client of OpenAI-compatible endpoints.
+
+Importable as `nemo_gym.openai_utils`. Failures of an endpoint are *bounded and honest*: what may pass is tried again for a while,
+the first failure is reported at once, and what is raised in the end carries the endpoint's own status and words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import aiohttp
+from multidict import CIMultiDict, CIMultiDictProxy
+from pydantic import BaseModel, Field, PrivateAttr
+
+from backend.io.json_codec import loads
+from backend.io.redact import Redactor
+from backend.responses.schema import *  # noqa: F403 - this module is all names of the schema, by contract
+from backend.servers.server_utils import MAX_NUM_TRIES, request
+
+logger = logging.getLogger(__name__)
+
+RATE_LIMIT_ERROR_CODES = [429, 502, 503, 504, 520]
+"""Overload: worth waiting for, within the budget."""
+RETRY_ERROR_CODES = [*RATE_LIMIT_ERROR_CODES, 500]
+
+MAX_KEPT_BODY_CHARS = 2000
+"""How much of an endpoint's error is carried on."""
+BAD_ANSWER_STATUS = 502
+"""Status given to an answer of 200 that holds an error, or nothing usable."""
+_MAX_LOGGED_CHARS = 200
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 8.0
+_SECONDS_BETWEEN_REPORTS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    kind: str
+    """`rate_limit` and `connection` are retried within the time budget, `server_error` a few times, `final` never."""
+    error: Exception
+    status: int | None = None
+    message: str = ""
+    retry_after: float | None = None
+
+
+class NeMoGymAsyncOpenAI(BaseModel):
+    """Client of one OpenAI-compatible endpoint; each method sends its keyword arguments as the JSON body and returns the answer.
+
+    Connection failures and the statuses in `RATE_LIMIT_ERROR_CODES` are tried again for `retry_budget_seconds` with growing, jittered
+    pauses, or after the `Retry-After` that the endpoint asks for; a status of 500 and an error in the body of a 200 three
+    times in all; every other status not at all. Raises `aiohttp.ClientResponseError` with `.status` and `.response_content`
+    (the first 2000 characters of the body), or the connection error.
+    """
+
+    base_url: str
+    api_key: str
+    internal: bool = False
+    max_connection_retries: int | None = None
+    """Upper bound of retries after connection failures; None leaves it to the budget."""
+    default_headers: dict[str, str] = Field(default_factory=dict)
+    retry_budget_seconds: float = 60.0
+
+    _last_report: float = PrivateAttr(default=float("-inf"))
+
+    async def create_models(self) -> Any:
+        """`GET /models`."""
+        return await self._call("GET", self._url("/models"), None)
+
+    async def create_chat_completion(self, **body: Any) -> dict[str, Any]:
+        """`POST /chat/completions`; an answer without choices is a failure."""
+        return await self._call("POST", self._url("/chat/completions"), body, must_have="choices")
+
+    async def create_completion(self, **body: Any) -> dict[str, Any]:
+        """`POST /completions`; an answer without choices is a failure."""
+        return await self._call("POST", self._url("/completions"), body, must_have="choices")
+
+    async def create_response(self, **body: Any) -> dict[str, Any]:
+        """`POST /responses`; an answer without a list of output items is a failure."""
+        return await self._call("POST", self._url("/responses"), body, must_have="output")
+
+    async def create_tokenize(self, **body: Any) -> dict[str, Any]:
+        """`POST /tokenize`, which vLLM serves beside `/v1`."""
+        return await self._call("POST", self.base_url.rstrip("/").removesuffix("/v1") + "/tokenize", body)
+
+    def _url(self, path: str) -> str:
+        return self.base_url.rstrip("/") + path
+
+    async def _call(self, method: str, url: str, body: dict[str, Any] | None, must_have: str | None = None) -> Any:
+        began = time.monotonic()
+        tries = 0
+        tries_by_kind = {"server_error": 0, "connection": 0, "rate_limit": 0}
+        while True:
+            outcome = await self._exchange(method, url, body, must_have)
+            if not isinstance(outcome, _Failure):
+                return outcome
+            if outcome.kind == "final":
+                raise outcome.error
+            tries += 1
+            tries_by_kind[outcome.kind] += 1
+            pause = self._pause(outcome, tries_by_kind[outcome.kind], tries, time.monotonic() - began)
+            self._report(url, outcome, tries)
+            if pause is None:
+                raise outcome.error
+            await asyncio.sleep(pause)
+
+    def _pause(self, failure: _Failure, tries_of_kind: int, tries: int, elapsed: float) -> float | None:
+        """Seconds until the next try; None when there is none."""
+        if failure.kind == "server_error" and tries_of_kind >= MAX_NUM_TRIES:
+            return None
+        limit = self.max_connection_retries
+        if failure.kind == "connection" and limit is not None and tries_of_kind > limit:
+            return None
+        if failure.retry_after is not None:
+            pause = failure.retry_after
+        else:
+            ceiling = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** min(tries - 1, 10))
+            pause = random.uniform(ceiling / 2, ceiling)
+        return pause if elapsed + pause <= self.retry_budget_seconds else None
+
+    async def _exchange(self, method: str, url: str, body: dict[str, Any] | None, must_have: str | None) -> Any:
+        headers = {**self.default_headers, "Authorization": f"Bearer {self.api_key}"}
+        try:
+            # This client has a retry rule of its own, so the transport below makes one attempt.
+            response = await request(method, url, _internal=True, _max_connection_retries=0, json=body, headers=headers)
+            content = await response.read()
+        except aiohttp.ClientSSLError as error:
+            return _Failure("final", error)
+        except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, TimeoutError) as error:
+            return _Failure("connection", error, message=str(error) or repr(error))
+        if response.status >= 400:
+            return self._status_failure(response, content)
+        try:
+            answer = loads(content)
+        except ValueError:
+            text = "the endpoint's answer is not JSON; is the base URL right? It begins: "
+            return _Failure("final", self._response_error(response, BAD_ANSWER_STATUS, text + _start(content)))
+        if must_have and (not isinstance(answer, dict) or not _usable(answer, must_have)):
+            return self._answer_failure(response, answer, content, must_have)
+        return answer
+
+    def _status_failure(self, response: aiohttp.ClientResponse, content: bytes) -> _Failure:
+        status = response.status
+        text = _start(content)
+        error = self._response_error(response, status, text)
+        if status not in RETRY_ERROR_CODES or "insufficient_quota" in text:
+            return _Failure("final", error)
+        kind = "rate_limit" if status in RATE_LIMIT_ERROR_CODES else "server_error"
+        return _Failure(kind, error, status, text, _retry_after(response.headers.get("Retry-After")))
+
+    def _answer_failure(self, response: aiohttp.ClientResponse, answer: Any, content: bytes, must_have: str) -> _Failure:
+        """A 200 that is none: some routers put the status of the provider behind them into the body."""
+        problem = answer.get("error") if isinstance(answer, dict) else None
+        code = problem.get("code") if isinstance(problem, dict) else None
+        status = code if isinstance(code, int) and 400 <= code < 600 else BAD_ANSWER_STATUS
+        text = f"the endpoint answered {response.status} without `{must_have}`: {_start(content)}"
+        kind = "rate_limit" if status == 429 else "server_error" if status >= 500 else "final"
+        return _Failure(kind, self._response_error(response, status, text), status, text)
+
+    def _response_error(self, response: aiohttp.ClientResponse, status: int, text: str) -> aiohttp.ClientResponseError:
+        error = aiohttp.ClientResponseError(
+            request_info=_without_headers(response.request_info),
+            history=(),
+            status=status,
+            message=response.reason or "",
+            headers=None,
+        )
+        error.response_content = self._masked(text)[:MAX_KEPT_BODY_CHARS].encode()  # type: ignore[attr-defined]
+        return error
+
+    def _report(self, url: str, failure: _Failure, tries: int) -> None:
+        now = time.monotonic()
+        if now - self._last_report < _SECONDS_BETWEEN_REPORTS:
+            return
+        self._last_report = now
+        logger.warning(
+            "[model_retry url=%s status=%s kind=%s try=%d max_tries=%s error_msg=%s]",
+            self._masked(url),
+            failure.status,
+            failure.kind,
+            tries,
+            MAX_NUM_TRIES if failure.kind == "server_error" else f"within_{self.retry_budget_seconds:g}s",
+            self._masked(" ".join(failure.message.split()))[:_MAX_LOGGED_CHARS],
+        )
+
+    def _masked(self, text: str) -> str:
+        return Redactor([self.api_key, *self.default_headers.values()]).text(text)
+
+
+def _usable(answer: dict[str, Any], must_have: str) -> bool:
+    value = answer.get(must_have)
+    return isinstance(value, list) and (bool(value) or (must_have == "output" and not answer.get("error")))
+
+
+def _start(content: bytes) -> str:
+    return content[: 4 * MAX_KEPT_BODY_CHARS].decode("utf-8", "replace")[:MAX_KEPT_BODY_CHARS]
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Seconds that a `Retry-After` header (a number, or an HTTP date) asks to wait."""
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
+        except ValueError:
+            return None
+    return max(0.0, seconds)
+
+
+def _without_headers(info: aiohttp.RequestInfo) -> aiohttp.RequestInfo:
+    """Request info that can be logged and pickled: the headers hold the key."""
+    return aiohttp.RequestInfo(info.url, info.method, CIMultiDictProxy(CIMultiDict()), info.real_url)

@@ -1,0 +1,51 @@
+"""What the supervisor hands to a server process: its listening socket, and a pipe on which it reports.
+
+A process that nobody supervises (a test, `python app.py` by hand) has no context and binds for itself.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+
+READY = b"R"
+FAILED = b"F"
+
+
+@dataclass(slots=True)
+class ProcessContext:
+    """`listener` is bound already; `report` is the write end of a pipe to the supervisor's helper process."""
+
+    listener: socket.socket | None = None
+    report: int | None = None
+    session_secret: str | None = None
+    dry_run: bool = False
+
+    def report_ready(self) -> None:
+        """Say that requests are answered from now on."""
+        self._report(READY)
+
+    def report_failure(self, reason: str) -> None:
+        """Say in one line why this server cannot run."""
+        self._report(FAILED + reason.encode("utf-8", "replace")[:4000])
+
+    def _report(self, message: bytes) -> None:
+        if self.report is not None:
+            os.write(self.report, message)
+            os.close(self.report)
+            self.report = None
+
+
+class _Current:
+    context = ProcessContext()
+
+
+def process_context() -> ProcessContext:
+    """The context of this process; an empty one where nobody supervises it."""
+    return _Current.context
+
+
+def enter_process_context(context: ProcessContext) -> None:
+    """Make `context` this process' context."""
+    _Current.context = context

@@ -1,0 +1,404 @@
+"""Starts the servers of a configuration, watches them, and stops them all together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import os
+import secrets
+import signal
+import socket
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from backend.config.resolution import ResolvedConfig, ServerInstance
+from backend.errors import GymError
+from backend.events import Event
+from backend.servers.child import HEAD_SERVER_KIND, ServerOrder
+from backend.servers.folders import missing_requirements, server_folder
+from backend.servers.ports import PortTaken, bind_in_range, bind_listener
+from backend.servers.server_events import (
+    ServerEnded,
+    ServerReady,
+    ServerStarted,
+    StackProgress,
+    StackReady,
+    StackStarting,
+    StackStopped,
+)
+from backend.servers.warm_parent_link import WarmParentLink
+
+HEAD_SERVER_NAME = "head_server"
+STOP_GRACE_SECONDS = 3.0
+PROGRESS_INTERVAL_SECONDS = 30.0
+_LAST_LINES = 20
+_SIGNAL_EXPLANATIONS = {signal.SIGKILL: "killed, perhaps for lack of memory", signal.SIGSEGV: "crashed in native code"}
+
+OutputSink = Callable[[str, str], None]
+
+
+class ServerDied(GymError):
+    """A server ended although nobody asked it to."""
+
+
+@dataclass(slots=True)
+class ServerProcess:
+    """One server of a stack, as far as it has come."""
+
+    name: str
+    url: str
+    instance: ServerInstance | None
+    """None for the head server."""
+    folder: str = ""
+    pid: int = 0
+    ready: bool = False
+    ended: int | None = None
+    failure: str = ""
+    last_lines: deque[str] = field(default_factory=lambda: deque(maxlen=_LAST_LINES))
+    drained: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(frozen=True, slots=True)
+class StackOptions:
+    """`log_folder`: one file per server is written there. `on_output`: gets every line of every server.
+
+    `any_head_port`: when the default head port is taken, use another one; right when nobody else must find this stack.
+    """
+
+    log_folder: Path | None = None
+    on_output: OutputSink | None = None
+    any_head_port: bool = False
+
+
+class Stack:
+    """The running servers of one configuration.
+
+    Use as `async with Stack(...)`: leaving the block, by whatever way, stops every process. `config` is the configuration as the
+    servers have it, ports included, once `start` has yielded `StackStarting`.
+    """
+
+    def __init__(self, resolved: ResolvedConfig, link: WarmParentLink, options: StackOptions) -> None:
+        self.resolved = resolved
+        self.options = options
+        self.config: dict[str, Any] = {}
+        self.processes: dict[str, ServerProcess] = {}
+        self._link = link
+        self._began = time.monotonic()
+        self._start_time = time.time()
+        self._changes: asyncio.Queue[Event] = asyncio.Queue()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = False
+        self._warm = asyncio.Event()
+        self._link_lost = False
+
+    async def __aenter__(self) -> Stack:
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        await self.stop()
+
+    @property
+    def head_url(self) -> str:
+        head = self.config["head_server"]
+        return f"http://{head['host']}:{head['port']}"
+
+    def instances(self) -> list[dict[str, Any]]:
+        """The servers as the head server describes them, in configuration order."""
+        return [
+            {
+                "config_path": process.name,
+                "dir_path": process.folder,
+                "entrypoint": process.instance.entrypoint,
+                "host": process.instance.host,
+                "name": process.instance.implementation,
+                "pid": process.pid,
+                "port": int(process.url.rpartition(":")[2]),
+                "process_name": process.name,
+                "server_type": process.instance.kind,
+                "start_time": self._start_time,
+                "status": None,
+                "uptime_seconds": None,
+                "url": process.url,
+            }
+            for process in self.processes.values()
+            if process.instance is not None
+        ]
+
+    async def start(self) -> AsyncIterator[Event]:
+        """Start everything; the last event is `StackReady`.
+
+        Raises `ServerDied` naming the first server that ended, with its last lines; `GymError` for a folder, requirement or port
+        that is not there.
+        """
+        orders = self._prepare_orders()
+        listeners = self._bind()
+        try:
+            yield StackStarting(tuple(orders), self.head_url)
+            self._tasks.append(asyncio.create_task(self._follow_link()))
+            await self._wait_until_warm()
+            self._link.send({"do": "settings", "settings": {"config": self.config, "session_secret": secrets.token_hex(32)}})
+            for name, order in orders.items():
+                await self._spawn(order, listeners.pop(name))
+            async for event in self._wait_for_pids(set(orders)):
+                yield event
+            head = ServerOrder(HEAD_SERVER_NAME, HEAD_SERVER_KIND, "", "", "", tuple(self.instances()))
+            await self._spawn(head, listeners.pop(HEAD_SERVER_NAME))
+        finally:
+            for listener in listeners.values():
+                listener.close()
+        async for event in self._wait_until_ready():
+            yield event
+        yield StackReady(time.monotonic() - self._began, tuple(self.instances()))
+
+    async def watch(self) -> AsyncIterator[Event]:
+        """Changes after readiness; raises `ServerDied` when a server ends."""
+        while True:
+            event = await self._changes.get()
+            yield event
+            self._raise_if_dead(event)
+
+    async def wait_until_dry_run_is_over(self) -> None:
+        """After a start with `dry_run`: every server has constructed itself and left. Raises `ServerDied` for those that failed."""
+        while any(process.ended is None for process in self.processes.values() if process.instance is not None):
+            await self._changes.get()
+        failed = [process for process in self.processes.values() if process.instance is not None and process.ended]
+        if failed:
+            raise GymError("dry run failed", details=[f"`{process.name}` exited with {process.ended}" for process in failed])
+
+    async def stop(self) -> StackStopped:
+        """End every process: SIGTERM to all at once, SIGKILL after 3 s to those that are left. Safe to call twice."""
+        began = time.monotonic()
+        self._stopping = True
+        alive = [process for process in self.processes.values() if process.pid and process.ended is None]
+        for process in alive:
+            self._link.send({"do": "signal", "name": process.name, "signal": int(signal.SIGTERM)})
+        deadline = began + STOP_GRACE_SECONDS
+        while not self._link_lost and any(process.ended is None for process in alive) and time.monotonic() < deadline:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changes.get(), max(0.01, deadline - time.monotonic()))
+        killed = [process for process in alive if process.ended is None]
+        for process in alive:  # whole groups: a server that ended may have left tool processes behind
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+        await asyncio.to_thread(self._link.close)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        return StackStopped(time.monotonic() - began, tuple(process.name for process in killed))
+
+    def _prepare_orders(self) -> dict[str, ServerOrder]:
+        if not self.resolved.servers:
+            raise GymError(
+                "the configuration has no server to start",
+                hint="select servers with --benchmark, --resources-server, --model-type or --config",
+            )
+        orders = {}
+        for instance in self.resolved.servers:
+            folder = server_folder(instance, self.resolved.roots)
+            missing = missing_requirements(folder)
+            if missing:
+                raise GymError(
+                    f"server `{instance.name}` needs packages that are not installed: {', '.join(missing)}",
+                    hint=f"install them with: uv pip install {' '.join(repr(line) for line in missing)}",
+                )
+            orders[instance.name] = ServerOrder(
+                instance.name, instance.kind, instance.implementation, str(folder), instance.entrypoint
+            )
+        return orders
+
+    def _bind(self) -> dict[str, socket.socket]:
+        """Bind a socket for every server and the head, and complete `config` with the ports."""
+        config = self.config = copy.deepcopy(dict(self.resolved.tree))
+        listeners: dict[str, socket.socket] = {}
+        try:
+            head = config["head_server"]
+            listeners[HEAD_SERVER_NAME] = self._bind_head(head)
+            head["port"] = listeners[HEAD_SERVER_NAME].getsockname()[1]
+            used = [head["port"]]
+            fixed = {instance.port for instance in self.resolved.servers if instance.port}
+            for instance in self.resolved.servers:
+                block = config[instance.name][instance.kind][instance.implementation]
+                listener = self._bind_server(instance, config, fixed | set(used))
+                listeners[instance.name] = listener
+                block["host"], block["port"] = instance.host, listener.getsockname()[1]
+                used.append(block["port"])
+                url = f"http://{block['host']}:{block['port']}"
+                folder = str(server_folder(instance, self.resolved.roots))
+                self.processes[instance.name] = ServerProcess(instance.name, url, instance, folder)
+            config["disallowed_ports"] = used
+        except BaseException:
+            for listener in listeners.values():
+                listener.close()
+            raise
+        self.processes[HEAD_SERVER_NAME] = ServerProcess(HEAD_SERVER_NAME, self.head_url, None)
+        return listeners
+
+    def _bind_head(self, head: Mapping[str, Any]) -> socket.socket:
+        try:
+            return bind_listener(
+                head["host"],
+                head["port"],
+                purpose="the head server",
+                how_to_change="stop the other process, or choose another port with ++head_server.port=…",
+            )
+        except PortTaken:
+            if not self.options.any_head_port:
+                raise
+            return bind_listener(head["host"], 0, purpose="the head server", how_to_change="set ++head_server.host=…")
+
+    def _bind_server(self, instance: ServerInstance, config: Mapping[str, Any], forbidden: set[int]) -> socket.socket:
+        purpose = f"server `{instance.name}`"
+        if instance.port:
+            return bind_listener(
+                instance.host,
+                instance.port,
+                purpose=purpose,
+                how_to_change=f"choose another port with ++{instance.name}.{instance.kind}.{instance.implementation}.port=…",
+            )
+        low, high = config.get("port_range_low", 10_001), config.get("port_range_high", 20_000)
+        return bind_in_range(instance.host, low, high, forbidden, purpose=purpose)
+
+    async def _spawn(self, order: ServerOrder, listener: socket.socket) -> None:
+        output_read, output_write = os.pipe()
+        try:
+            listener.set_inheritable(True)
+            message = {"do": "spawn", "order": order.to_json(), "fresh": not hasattr(os, "fork") or not _forking_is_safe()}
+            self._link.send(message, (listener.fileno(), output_write))
+        finally:
+            listener.close()
+            os.close(output_write)
+        self._tasks.append(asyncio.create_task(self._pump_output(self.processes[order.name], output_read)))
+
+    async def _follow_link(self) -> None:
+        async for message in self._link.messages():
+            if message["is"] == "warm":
+                self._warm.set()
+                continue
+            process = self.processes[message["name"]]
+            if message["is"] == "started":
+                process.pid = message["pid"]
+                instance = process.instance
+                kind, implementation = (instance.kind, instance.implementation) if instance else (HEAD_SERVER_KIND, "")
+                self._changes.put_nowait(ServerStarted(process.name, kind, implementation, process.pid, process.url))
+            elif message["is"] == "ready":
+                process.ready = True
+                self._changes.put_nowait(ServerReady(process.name, time.monotonic() - self._began))
+            elif message["is"] == "failed":
+                process.failure = message["reason"]
+            elif message["is"] == "ended":
+                process.ended = message["code"]
+                with contextlib.suppress(TimeoutError):  # its last lines explain its end
+                    await asyncio.wait_for(process.drained.wait(), 0.5)
+                self._changes.put_nowait(ServerEnded(process.name, process.ended))
+        self._link_lost = True
+        self._warm.set()
+        if not self._stopping:
+            self._changes.put_nowait(ServerEnded("", self._link.process.poll() or 0))
+
+    async def _wait_until_warm(self) -> None:
+        await self._warm.wait()
+        if self._link_lost:
+            raise ServerDied("the process that starts the servers ended before it was ready")
+
+    async def _wait_for_pids(self, names: set[str]) -> AsyncIterator[Event]:
+        waiting = set(names)
+        while waiting:
+            event = await self._changes.get()
+            if isinstance(event, ServerStarted):
+                waiting.discard(event.name)
+            yield event
+            self._raise_if_dead(event)
+
+    async def _wait_until_ready(self) -> AsyncIterator[Event]:
+        servers = [process for process in self.processes.values() if process.instance is not None]
+        dry_run = bool(self.config.get("dry_run"))
+        said = float("-inf")
+        while True:
+            waiting = [process.name for process in servers if not process.ready]
+            head_ready = self.processes[HEAD_SERVER_NAME].ready
+            if dry_run or (head_ready and not waiting):
+                return
+            if waiting and time.monotonic() - said >= PROGRESS_INTERVAL_SECONDS:
+                said = time.monotonic()
+                yield StackProgress(len(servers) - len(waiting), len(servers), tuple(waiting))
+            with contextlib.suppress(TimeoutError):
+                event = await asyncio.wait_for(self._changes.get(), PROGRESS_INTERVAL_SECONDS)
+                yield event
+                self._raise_if_dead(event)
+
+    def _raise_if_dead(self, event: Event) -> None:
+        if not isinstance(event, ServerEnded) or self._stopping:
+            return
+        if not event.name:
+            raise ServerDied("the process that starts the servers was ended from outside; all servers are stopped")
+        process = self.processes[event.name]
+        if self.config.get("dry_run"):
+            return
+        when = "while it ran" if process.ready else "before it was ready"
+        lines = [f"  {line}" for line in process.last_lines]
+        reason = process.failure or _explain(event.code)
+        raise ServerDied(
+            f"Process `{process.name}` finished unexpectedly! ({reason}, {when})",
+            details=[] if process.failure and len(lines) < 2 else ["its last lines:", *lines] if lines else [],
+            hint=f"its whole output is in {self.options.log_folder / log_name(process.name)}"
+            if self.options.log_folder
+            else None,
+        )
+
+    async def _pump_output(self, process: ServerProcess, descriptor: int) -> None:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=1 << 20)
+        pipe = os.fdopen(descriptor, "rb", buffering=0)
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+        log = None
+        try:
+            if self.options.log_folder is not None:
+                self.options.log_folder.mkdir(parents=True, exist_ok=True)
+                log = open(self.options.log_folder / log_name(process.name), "ab", buffering=0)  # noqa: SIM115
+            redactor = self.resolved.redactor
+            while data := await _read_line(reader):
+                line = redactor.text(data.decode("utf-8", "replace").rstrip("\r\n"))
+                process.last_lines.append(line)
+                if log is not None:
+                    log.write(line.encode() + b"\n")
+                if self.options.on_output is not None:
+                    self.options.on_output(process.name, line)
+        finally:
+            process.drained.set()
+            transport.close()
+            if log is not None:
+                log.close()
+
+
+async def _read_line(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.readuntil(b"\n")
+    except asyncio.IncompleteReadError as error:
+        return error.partial
+    except asyncio.LimitOverrunError as error:
+        return await reader.readexactly(error.consumed)
+
+
+def log_name(server: str) -> str:
+    """File name of a server's log."""
+    return f"{server.replace('/', '_')}.log"
+
+
+def _explain(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    number = signal.Signals(-code)
+    explanation = _SIGNAL_EXPLANATIONS.get(number)
+    return f"ended by {number.name}" + (f": {explanation}" if explanation else "")
+
+
+def _forking_is_safe() -> bool:
+    import sys
+
+    return sys.platform == "linux"

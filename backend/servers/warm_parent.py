@@ -1,0 +1,205 @@
+"""The process from which servers are forked: it has the web stack imported, one thread, and no event loop.
+
+A forked server is ready after 0.03 s of CPU time instead of 0.8 s and shares its memory with the others. Run as
+`python -m backend.servers.warm_parent CONTROL_FD DEATH_PIPE_FD`; it obeys messages on the control socket and reports what happens to
+its children. It ends, and they with it, when the control socket or the death pipe closes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+from backend.servers.child import ChildDescriptors, ServerOrder, live
+from backend.servers.frames import FrameReader, send_frame
+from backend.servers.process_context import READY
+
+PRELOADED = (
+    "asyncio",
+    "aiohttp",
+    "fastapi",
+    "omegaconf",
+    "orjson",
+    "uvicorn",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.httptools_impl",
+    "uvloop",
+    "nemo_gym.base_resources_server",
+    "nemo_gym.base_responses_api_agent",
+    "nemo_gym.base_responses_api_model",
+    "nemo_gym.responses_converter",
+    "backend.servers.head_server",
+    "backend.servers.serve",
+)
+
+
+@dataclass(slots=True)
+class _State:
+    control: socket.socket
+    death_pipe: int
+    selector: selectors.BaseSelector
+    settings: dict[str, Any] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    """pid -> name of the children that run."""
+
+
+def main(arguments: list[str]) -> None:
+    """Import, report, and serve orders until the other side is gone."""
+    control = socket.socket(fileno=int(arguments[0]))
+    death_pipe = int(arguments[1])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    wakeup_read, wakeup_write = os.pipe()
+    os.set_blocking(wakeup_write, False)
+    signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    _import_stack()
+    state = _State(control, death_pipe, selectors.DefaultSelector())
+    state.selector.register(control, selectors.EVENT_READ, "control")
+    state.selector.register(death_pipe, selectors.EVENT_READ, "death")
+    state.selector.register(wakeup_read, selectors.EVENT_READ, "signal")
+    send_frame(control, {"is": "warm", "threads": _thread_count()})
+    reader = FrameReader()
+    while True:
+        for key, _ in state.selector.select():
+            if key.data == "death":
+                return
+            if key.data == "control":
+                messages = reader.receive(control)
+                if messages is None:
+                    return
+                for message in messages:
+                    _obey(message, reader, state)
+            elif key.data == "signal":
+                os.read(wakeup_read, 4096)
+                _reap(state)
+            else:
+                _forward_report(key.fd, key.data[1], state)
+
+
+def _import_stack() -> None:
+    import importlib
+
+    for name in PRELOADED:
+        importlib.import_module(name)
+
+
+def _thread_count() -> int:
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return 1
+
+
+def _obey(message: dict[str, Any], reader: FrameReader, state: _State) -> None:
+    if message["do"] == "settings":
+        state.settings = message["settings"]
+    elif message["do"] == "spawn":
+        listener, output = reader.take(2)
+        order = ServerOrder(**{**message["order"], "instances": tuple(message["order"]["instances"])})
+        _spawn(order, listener, output, fresh=message["fresh"], state=state)
+    elif message["do"] == "signal":
+        for pid, name in state.names.items():
+            if name == message["name"]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, message["signal"])
+
+
+def _spawn(order: ServerOrder, listener: int, output: int, *, fresh: bool, state: _State) -> None:
+    report_read, report_write = os.pipe()
+    descriptors = ChildDescriptors(listener, output, report_write, state.death_pipe)
+    pid = _start_fresh(order, descriptors, state) if fresh else _fork(order, descriptors, report_read, state)
+    for descriptor in (listener, output, report_write):
+        os.close(descriptor)
+    state.names[pid] = order.name
+    state.selector.register(report_read, selectors.EVENT_READ, ("report", order.name))
+    send_frame(state.control, {"is": "started", "name": order.name, "pid": pid})
+
+
+def _fork(order: ServerOrder, descriptors: ChildDescriptors, report_read: int, state: _State) -> int:
+    parent = os.getpid()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        with contextlib.suppress(OSError):  # the child does the same; whoever is first
+            os.setpgid(pid, pid)
+        return pid
+    try:
+        keep = {0, 1, 2, *descriptors.all()}
+        state.selector.close()
+        for descriptor in _open_descriptors():
+            if descriptor not in keep:
+                with contextlib.suppress(OSError):
+                    os.close(descriptor)
+        live(order, state.settings, descriptors, parent)
+    finally:
+        os._exit(1)
+
+
+def _start_fresh(order: ServerOrder, descriptors: ChildDescriptors, state: _State) -> int:
+    message = {"order": order.to_json(), "settings": state.settings, "descriptors": _as_dict(descriptors)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "backend.servers.child"],
+        stdin=subprocess.PIPE,
+        pass_fds=descriptors.all(),
+        process_group=0,
+    )
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(message).encode())
+    process.stdin.close()
+    process.returncode = 0  # reaped below by pid; Popen must not wait for it as well
+    return process.pid
+
+
+def _as_dict(descriptors: ChildDescriptors) -> dict[str, int]:
+    return {name: getattr(descriptors, name) for name in ("listener", "output", "report", "death_pipe")}
+
+
+def _open_descriptors() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:
+        return list(range(256))
+
+
+def _reap(state: _State) -> None:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        name = state.names.pop(pid, None)
+        if name is None:
+            continue
+        # A last report may still wait in the pipe; it explains the end and must be told first.
+        for key in [key for key in state.selector.get_map().values() if key.data == ("report", name)]:
+            _forward_report(key.fd, name, state)
+        send_frame(state.control, {"is": "ended", "name": name, "pid": pid, "code": os.waitstatus_to_exitcode(status)})
+
+
+def _forward_report(descriptor: int, name: str, state: _State) -> None:
+    if descriptor not in state.selector.get_map():  # told already, when the server's end was noticed
+        return
+    message = os.read(descriptor, 8192)
+    state.selector.unregister(descriptor)
+    os.close(descriptor)
+    if message == READY:
+        send_frame(state.control, {"is": "ready", "name": name})
+    elif message:
+        send_frame(state.control, {"is": "failed", "name": name, "reason": message[1:].decode("utf-8", "replace")})
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        main(sys.argv[1:])
+    os._exit(0)

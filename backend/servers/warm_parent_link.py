@@ -1,0 +1,89 @@
+"""The supervisor's end of the line to the warm parent process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+from backend.io.roots import INSTALL_ROOT
+from backend.servers.frames import FrameReader, encode_frame
+
+_END_SECONDS = 2.0
+
+
+class WarmParentLink:
+    """Starts the warm parent and talks with it.
+
+    Launch it before anything slow: it imports the web stack on another core meanwhile. The only write end of the death pipe lives
+    here, so that this process' end, whatever its cause, ends all servers.
+    """
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        death_read, self._death_write = os.pipe()
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(INSTALL_ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(":"),
+        }
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "backend.servers.warm_parent", str(theirs.fileno()), str(death_read)],
+                pass_fds=(theirs.fileno(), death_read),
+                stdin=subprocess.DEVNULL,
+                # A group of its own: Ctrl-C at the terminal is for the command, which stops the servers in order.
+                process_group=0,
+                env=environment,
+            )
+        finally:
+            theirs.close()
+            os.close(death_read)
+        self._socket = ours
+        self._closed = False
+
+    async def messages(self) -> AsyncIterator[dict[str, Any]]:
+        """What the warm parent reports, until it is gone."""
+        loop = asyncio.get_running_loop()
+        self._socket.setblocking(False)
+        reader = FrameReader()
+        while True:
+            try:
+                data = await loop.sock_recv(self._socket, 1 << 16)
+            except OSError:
+                return
+            if not data:
+                return
+            for message in reader.feed(data):
+                yield message
+
+    def send(self, message: dict[str, Any], descriptors: tuple[int, ...] = ()) -> None:
+        """Send one message; descriptors go with its first byte. Silently does nothing when the warm parent is gone."""
+        data = encode_frame(message)
+        self._socket.setblocking(True)
+        try:
+            if descriptors:
+                data = data[socket.send_fds(self._socket, [data], list(descriptors)) :]
+            self._socket.sendall(data)
+        except OSError:
+            return
+        finally:
+            with contextlib.suppress(OSError):
+                self._socket.setblocking(False)
+
+    def close(self) -> None:
+        """End the warm parent and whatever servers are left; safe to call twice."""
+        if self._closed:
+            return
+        self._closed = True
+        os.close(self._death_write)
+        self._socket.close()
+        try:
+            self.process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
