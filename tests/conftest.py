@@ -19,6 +19,25 @@ COMMAND = [sys.executable, "-m", "backend.cli.main"]
 _INHERITED = ("NEMO_GYM_EXTRA_ROOTS", "NEMO_GYM_CONFIG_DICT", "NEMO_GYM_CONFIG_PATH")
 
 
+_skips: list[tuple[str, str]] = []
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        _skips.append((report.nodeid, reason))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A skip that is not listed with its reason fails the session: a test nobody runs must be a decision."""
+    allowed = [line.split("#")[0].strip() for line in (ROOT / "tests" / "allowed_skips.txt").read_text().splitlines()]
+    unlisted = [(node, reason) for node, reason in _skips if not any(entry and node.startswith(entry) for entry in allowed)]
+    for node, reason in unlisted:
+        print(f"\nskipped without being listed in tests/allowed_skips.txt: {node}: {reason}")
+    if unlisted:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 @pytest.fixture(autouse=True)
 def own_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Caches and state go to a folder of the test; nothing of the caller's surroundings leaks in."""

@@ -120,7 +120,7 @@ def _hint(kind: SelectorKind, name: str, roots: Sequence[Path]) -> str | None:
 
         names = benchmark_names(roots)
         below = sorted((known for known in names if known.startswith(f"{name}/")), key=lambda known: (len(known), known))
-        near = below[0] if below else closest(name, names)
+        near = below[0] if below else closest(name, [*names, *(known.removesuffix("/config") for known in names)])
     elif flavors:
         near = closest(name, [f"{component}/{item}" for item in flavors]) if flavor else None
         if near is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from backend.config.errors import ConfigMergeError
 from backend.config.interpolation import dereference, is_interpolation
-from backend.config.nodes import KeyPath, Node, format_path
+from backend.config.nodes import KeyPath, Node, find, format_path
 from backend.config.schema import MISSING
 
 
@@ -46,7 +46,8 @@ def _merge_value(root: Node, path: KeyPath, present: Node, node: Node) -> Node:
         return present
     if isinstance(node.value, dict | list) and is_interpolation(present.value):
         target = dereference(root, path, present)
-        if target is not None:
+        # What contains the key itself has no value that it could be merged onto.
+        if target is not None and not any(find(root, path[:length]) is target for length in range(len(path))):
             present = Node(target.copy().value, (*target.history, *present.history))
     if isinstance(present.value, dict) and isinstance(node.value, dict):
         _merge_mapping(root, path, present, node)

@@ -46,7 +46,10 @@ def validate_config(request: ConfigRequest, *, strict: bool) -> ValidationReport
     second = Findings()
     resolved = resolve_collecting(replace(request, stand_in_model=True), second)
     if second.errors:
-        return ValidationReport(False, second.as_findings(), None)
+        # Told as they were without the stand-in, whose name means nothing to the user.
+        remaining = {error.message for error in second.errors}
+        first.errors = [error for error in first.errors if error.message in remaining] or second.errors
+        return ValidationReport(False, first.as_findings(), None)
     cause = first.errors[0]
     no_model = Finding(
         "warning",

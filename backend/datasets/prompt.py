@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from backend.config.yaml_source import load_plain
 from backend.datasets.streaming import replacing, row_line
-from backend.errors import GymError, Place, did_you_mean
+from backend.errors import GymError, Place, closest, did_you_mean
 from backend.io.jsonl import read_jsonl
 from backend.io.roots import resolve_path, search_roots
 
@@ -155,12 +155,14 @@ def _load(file: Path, _mtime_ns: int, _size: int) -> PromptConfig:
     content = load_plain(file)
     user, system = content.get("user"), content.get("system")
     if not isinstance(user, str):
+        near = closest("user", map(str, content))
         problem = "has no `user`" if "user" not in content else "needs a text as `user`"
         raise PromptConfigError(
             f"the prompt file {problem}",
             place=Place(str(file), key="user"),
-            hint=did_you_mean("user", map(str, content))
-            or '`user` is the template of the user message, for instance "{question}"',
+            hint=f"rename `{near}` to `user`"
+            if near
+            else '`user` is the template of the user message, for instance "{question}"',
         )
     if system is not None and not isinstance(system, str):
         raise PromptConfigError("the prompt file needs a text as `system`", place=Place(str(file), key="system"))

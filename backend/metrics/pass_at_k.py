@@ -22,6 +22,7 @@ ScoreDicts = list[list[dict[str, float]]]
 
 NO_ANSWER = "no_answer"
 PER_SAMPLE_KEY = "per_sample_aggregate"
+_BINARY = frozenset({0.0, 1.0})
 STATISTIC_SUFFIXES = ("/std_dev_across_runs", "/std_err_across_runs", "/avg_sample_std_dev")
 
 
@@ -187,7 +188,7 @@ def _pass_curve(tasks: list[list[float]], max_k: int) -> list[float | None]:
     weights: list[int] = [0] * max_k
     binary: Counter[tuple[int, int]] = Counter()
     for values in tasks:
-        if all(value in (0.0, 1.0) for value in values):
+        if _BINARY.issuperset(values):
             binary[len(values), values.count(1.0)] += 1
             continue
         best = -math.inf
@@ -256,17 +257,17 @@ def _running_majority(
     name: str, scored: list[dict[str, float]], task: Sequence[dict[str, Any]], answer_key: str
 ) -> list[float | None]:
     """Score of the most frequent (answer, score) pair among the first k attempts, tied pairs averaged, 0 without any answer."""
-    votes: Counter[tuple[Any, float]] = Counter()
+    votes: dict[tuple[Any, float], int] = {}
     most, tied, tied_sum = 0, 1, 0.0
     curve: list[float | None] = []
     for scores, attempt in zip(scored, task, strict=True):
         answer = attempt.get(answer_key)
         if answer is not None and name in scores:
             pair = (_comparable(answer), scores[name])
-            votes[pair] += 1
-            if votes[pair] > most:
-                most, tied, tied_sum = votes[pair], 1, scores[name]
-            elif votes[pair] == most:
+            votes[pair] = count = votes.get(pair, 0) + 1
+            if count > most:
+                most, tied, tied_sum = count, 1, scores[name]
+            elif count == most:
                 tied, tied_sum = tied + 1, tied_sum + scores[name]
         curve.append(tied_sum / tied)
     return curve

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -13,11 +13,28 @@ KEEP_UNKNOWN = ConfigDict(extra="allow")
 
 _TOKEN_FIELD_SET = frozenset(TOKEN_METADATA_FIELDS)
 
+_CONSTANTS = frozenset({"type", "role", "object"})
+
 
 class SchemaModel(BaseModel):
     """A wire object. Endpoints add fields of their own; they are kept, so that a record shows what was really answered."""
 
     model_config = ConfigDict(extra="allow", protected_namespaces=())
+
+
+class TaggedModel(SchemaModel):
+    """A wire object that a reader recognises by constant fields: they count as set, so that no dump leaves them out."""
+
+    _constants: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_kwargs: Any) -> None:
+        cls._constants = _CONSTANTS & cls.model_fields.keys()
+
+    def model_post_init(self, _context: Any) -> None:
+        """Mark the constants of an object that was made without naming them."""
+        if not self._constants <= self.__pydantic_fields_set__:
+            self.__pydantic_fields_set__.update(self._constants)
 
 
 class OpenObject(SchemaModel):

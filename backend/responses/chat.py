@@ -9,7 +9,15 @@ import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, with_config
 from typing_extensions import TypedDict
 
-from backend.responses.base import KEEP_UNKNOWN, OpenObject, SchemaModel, TokenIDLogProbMixin, carries_token_fields, text_or_list
+from backend.responses.base import (
+    KEEP_UNKNOWN,
+    OpenObject,
+    SchemaModel,
+    TaggedModel,
+    TokenIDLogProbMixin,
+    carries_token_fields,
+    text_or_list,
+)
 from backend.responses.params import CacheRetention, NoStream, ServiceTier
 
 
@@ -90,6 +98,8 @@ def _message_kind(message: Any) -> str | None:
     if not isinstance(message, dict):
         return None
     role = message.get("role")
+    if not isinstance(role, str):
+        return None
     return "assistant_for_training" if role == "assistant" and carries_token_fields(message) else role
 
 
@@ -172,14 +182,14 @@ class NeMoGymFunction(SchemaModel):
     name: str
 
 
-class NeMoGymChatCompletionMessageToolCall(SchemaModel):
+class NeMoGymChatCompletionMessageToolCall(TaggedModel):
     id: Annotated[str, BeforeValidator(_or_new_call_id)] = Field(default="", validate_default=True)
     """Endpoints that leave it out or empty get a new one: a tool's answer must be able to name its call."""
     function: NeMoGymFunction
     type: Literal["function"] = "function"
 
 
-class NeMoGymChatCompletionMessageCustomToolCall(SchemaModel):
+class NeMoGymChatCompletionMessageCustomToolCall(TaggedModel):
     id: str
     custom: OpenObject
     type: Literal["custom"] = "custom"
@@ -197,7 +207,7 @@ NeMoGymToolCall = Annotated[
 ]
 
 
-class NeMoGymChatCompletionMessage(SchemaModel):
+class NeMoGymChatCompletionMessage(TaggedModel):
     content: str | None = None
     role: Literal["assistant"] = "assistant"
     refusal: str | None = None
@@ -247,7 +257,7 @@ def _usable_usage(usage: Any) -> Any:
     return usage if isinstance(usage.get("total_tokens"), int) else {**usage, "total_tokens": read + written}
 
 
-class NeMoGymChatCompletion(SchemaModel):
+class NeMoGymChatCompletion(TaggedModel):
     id: str
     choices: list[NeMoGymChoice]
     created: int

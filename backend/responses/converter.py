@@ -35,12 +35,25 @@ from backend.responses.items import (
 from backend.responses.params import NeMoGymResponseCreateParamsNonStreaming
 from backend.responses.parts import NeMoGymResponseOutputRefusal, NeMoGymResponseOutputText, NeMoGymSummary
 from backend.responses.response import NeMoGymIncompleteDetails, NeMoGymResponse
-from backend.responses.to_chat import chat_messages_from_items, chat_params_from_responses
+from backend.responses.to_chat import (
+    chat_completion_body,
+    chat_messages_from_items,
+    chat_params_from_responses,
+    without_empty_tools,
+)
 from backend.responses.usage import (
     NeMoGymResponseInputTokensDetails,
     NeMoGymResponseOutputTokensDetails,
     NeMoGymResponseUsage,
 )
+
+__all__ = [
+    "ResponsesConverter",
+    "VLLMConverter",
+    "chat_completion_body",
+    "split_responses_input_output_items",
+    "without_empty_tools",
+]
 
 _THOUGHT = re.compile(r"<think>(.*?)</think>", re.DOTALL)
 _INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
@@ -176,8 +189,8 @@ class ResponsesConverter(BaseModel):
             role = message["role"]
             if role == "assistant":
                 answer = {**message, "content": _joined_text(message.get("content"))}
-                kind = NeMoGymChoice.model_validate({"message": answer})
-                items.extend(item.model_dump(exclude_none=True) for item in self.output_items_from_message(kind.message))
+                choice = NeMoGymChoice.model_validate({"message": answer})
+                items.extend(item.model_dump(exclude_none=True) for item in self.output_items_from_message(choice.message))
             elif role == "tool":
                 output = _input_content(message["content"])
                 items.append(

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from backend.responses.base import OpenObject, SchemaModel, TokenIDLogProbMixin, carries_token_fields
+from backend.responses.base import OpenObject, SchemaModel, TaggedModel, TokenIDLogProbMixin, carries_token_fields
 from backend.responses.parts import (
     NeMoGymInputContent,
     NeMoGymReasoningContent,
@@ -31,14 +31,14 @@ class NeMoGymEasyInputMessage(SchemaModel):
     phase: Phase | None = None
 
 
-class NeMoGymMessage(SchemaModel):
+class NeMoGymMessage(TaggedModel):
     content: list[NeMoGymResponseInputPart]
     role: Literal["user", "system", "developer"]
     status: ItemStatus = "completed"
     type: Literal["message"] = "message"
 
 
-class NeMoGymResponseOutputMessage(SchemaModel):
+class NeMoGymResponseOutputMessage(TaggedModel):
     id: str
     content: list[NeMoGymResponseOutputPart]
     role: Literal["assistant"] = "assistant"
@@ -47,7 +47,7 @@ class NeMoGymResponseOutputMessage(SchemaModel):
     phase: Phase | None = None
 
 
-class NeMoGymResponseFunctionToolCall(SchemaModel):
+class NeMoGymResponseFunctionToolCall(TaggedModel):
     arguments: str
     """JSON text, as the model wrote it; may be invalid."""
     call_id: str
@@ -58,7 +58,7 @@ class NeMoGymResponseFunctionToolCall(SchemaModel):
     namespace: str | None = None
 
 
-class NeMoGymFunctionCallOutput(SchemaModel):
+class NeMoGymFunctionCallOutput(TaggedModel):
     call_id: str
     output: NeMoGymInputContent
     type: Literal["function_call_output"] = "function_call_output"
@@ -66,7 +66,7 @@ class NeMoGymFunctionCallOutput(SchemaModel):
     status: ItemStatus | None = None
 
 
-class NeMoGymResponseReasoningItem(SchemaModel):
+class NeMoGymResponseReasoningItem(TaggedModel):
     """Reasoning of the model. Has no `status`: endpoints send it but refuse it when the item is sent back."""
 
     id: str
@@ -151,7 +151,7 @@ def item_kind(item: Any) -> str | None:
     kind = item.get("type")
     if kind is None or kind == "message":
         kind = _message_kind(item)
-    elif kind not in _OWN_TYPES:
+    elif not isinstance(kind, str) or kind not in _OWN_TYPES:
         return "other"
     if kind in ("function_call_output", "chat_message"):
         return kind

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, with_config
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
-from backend.responses.base import KEEP_UNKNOWN, SchemaModel, text_or_list
+from backend.responses.base import KEEP_UNKNOWN, TaggedModel, text_or_list
 
 
 @with_config(KEEP_UNKNOWN)
@@ -69,7 +69,7 @@ def _input_part_kind(part: Any) -> str | None:
     if not isinstance(part, dict):
         return None
     kind = part.get("type")
-    return kind if kind in _INPUT_PART_TYPES else "other"
+    return kind if isinstance(kind, str) and kind in _INPUT_PART_TYPES else "other"
 
 
 NeMoGymResponseInputPart = Annotated[
@@ -86,14 +86,14 @@ NeMoGymInputContent = Annotated[
 ]
 
 
-class NeMoGymResponseOutputText(SchemaModel):
+class NeMoGymResponseOutputText(TaggedModel):
     annotations: list[Any]
     text: str
     type: Literal["output_text"] = "output_text"
     logprobs: list[Any] | None = None
 
 
-class NeMoGymResponseOutputRefusal(SchemaModel):
+class NeMoGymResponseOutputRefusal(TaggedModel):
     refusal: str
     type: Literal["refusal"] = "refusal"
 
@@ -101,11 +101,11 @@ class NeMoGymResponseOutputRefusal(SchemaModel):
 NeMoGymResponseOutputPart = Annotated[NeMoGymResponseOutputText | NeMoGymResponseOutputRefusal, Field(discriminator="type")]
 
 
-class NeMoGymSummary(SchemaModel):
+class NeMoGymSummary(TaggedModel):
     text: str
     type: Literal["summary_text"] = "summary_text"
 
 
-class NeMoGymReasoningContent(SchemaModel):
+class NeMoGymReasoningContent(TaggedModel):
     text: str
     type: Literal["reasoning_text"] = "reasoning_text"

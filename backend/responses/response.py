@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from backend.responses.base import OpenObject, SchemaModel
+from backend.responses.base import OpenObject, SchemaModel, TaggedModel
 from backend.responses.items import NeMoGymResponseOutputItem, NeMoGymResponseOutputMessage
 from backend.responses.parts import NeMoGymResponseOutputText
 from backend.responses.usage import NeMoGymResponseUsage
@@ -20,7 +20,7 @@ class NeMoGymIncompleteDetails(SchemaModel):
     """`max_output_tokens` or `content_filter`, or an endpoint's own word."""
 
 
-class NeMoGymResponse(SchemaModel):
+class NeMoGymResponse(TaggedModel):
     """A response object; values of endpoints outside the standard enumerations are kept as they are."""
 
     id: str

@@ -67,6 +67,24 @@ def chat_params_from_responses(
     return NeMoGymChatCompletionCreateParamsNonStreaming.model_validate(chat)
 
 
+def chat_completion_body(
+    params: NeMoGymChatCompletionCreateParamsNonStreaming, *, model: str, extra_body: dict[str, Any]
+) -> dict[str, Any]:
+    """The body that is sent to an endpoint: the keys that were set and are not null, over `extra_body`, with `model`.
+
+    Without tools, what is said about tools is left out: stricter endpoints refuse an empty list or a choice among none.
+    """
+    body = {key: value for key, value in params.model_dump(exclude_unset=True).items() if value is not None}
+    return extra_body | without_empty_tools(body) | {"model": model}
+
+
+def without_empty_tools(body: dict[str, Any]) -> dict[str, Any]:
+    """`body` without the three keys about tools, if it has no tools."""
+    if body.get("tools"):
+        return body
+    return {key: value for key, value in body.items() if key not in ("tools", "tool_choice", "parallel_tool_calls")}
+
+
 def chat_messages_from_items(
     items: str | Iterable[BaseModel | dict[str, Any]], *, with_token_fields: bool = False
 ) -> list[dict[str, Any]]:

@@ -29,6 +29,7 @@ from backend.servers.http_client import RetryRule, connection_limit, send
 from backend.servers.middleware import UPSTREAM_STATUS_HEADER
 
 MOST_IN_FLIGHT = 1024
+LOST_CONNECTION_PAUSE_SECONDS = 1.0
 _DESCRIPTORS_PER_ROLLOUT = 3
 _BODY_BYTES = 8000
 _PROGRESS_STEPS = 100
@@ -134,6 +135,9 @@ class Collector:
             await self._events.put(RolloutStarted(task, rollout, agent))
             began = time.monotonic()
             answer = await _call_agent(self.job.agents[agent], line.raw)
+            if isinstance(answer, FailedCall) and answer.http_status is None:
+                # A lost connection may be the first sign of a server's death, which ends the run; the row then stays unwritten.
+                await asyncio.sleep(LOST_CONNECTION_PAUSE_SECONDS)
             event = self._keep(row, answer, files, time.monotonic() - began)
             await self._events.put(event)
             if progress := self._progress():

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from backend.datasets.prompt import apply_prompt_to_row, has_own_input, prompt_conflict
-from backend.errors import Place, did_you_mean
+from backend.errors import Place, closest
 from backend.metrics.records import ROLLOUT, TASK
 from backend.rollouts.expansion_options import DEFAULT, ExpansionOptions
 from backend.rollouts.input_rows import ExpansionError, RowFieldError, RowSource, SourceRow
@@ -257,10 +257,11 @@ def _check_seedable(params: Mapping[str, Any], place: Place) -> None:
 
 def _params(row: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
     if "responses_create_params" not in row:
+        near = closest("responses_create_params", row)
         raise RowFieldError(
             "the row has no responses_create_params",
             place=place,
-            hint=did_you_mean("responses_create_params", row) or "give it an object with the `input` of the model call",
+            hint=f"rename `{near}`" if near else "give it an object with the `input` of the model call",
         )
     params = row["responses_create_params"]
     if not isinstance(params, Mapping):

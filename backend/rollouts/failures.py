@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from backend.metrics.records import ROLLOUT, TASK
+from backend.servers.middleware import innermost_error
 
 FAILURE_PREFIX = "_ng_failure_"
 FAILURE_CLASS = "_ng_failure_class"
@@ -150,8 +151,9 @@ def _body_text(call: FailedCall) -> str | None:
 def _reason(call: FailedCall) -> str:
     if call.http_status is None:
         return f"no complete answer from the agent: {call.error_type}: {call.message}"[:_REASON_CHARACTERS]
-    status = f"the agent answered HTTP {call.http_status}"
     if call.upstream_status is not None:
-        status += f" after HTTP {call.upstream_status} from an endpoint behind it"
-    detail = call.body.decode("utf-8", "replace").strip() or call.message
+        status = f"HTTP {call.upstream_status} from a server behind the agent"
+    else:
+        status = f"the agent answered HTTP {call.http_status}"
+    detail = innermost_error(call.body.decode("utf-8", "replace").strip()) or call.message
     return " ".join(f"{status}: {detail}".split())[:_REASON_CHARACTERS]

@@ -5,6 +5,7 @@ Plain ASGI classes: Starlette's `BaseHTTPMiddleware` would cost 0.3 ms per reque
 
 from __future__ import annotations
 
+import ast
 import base64
 import json
 import logging
@@ -20,7 +21,7 @@ from itsdangerous import BadSignature, TimestampSigner
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backend.io.json_codec import dumps
+from backend.io.json_codec import dumps, loads
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,8 @@ _KNOWN_COOKIES = 10_000
 _RUN_SECRET = secrets.token_hex(32)
 
 ROLLOUT_PREFIX = re.compile(r"^/ng-rollout/(?P<id>[^/]+)(?P<capture>/training-token-capture)?(?P<rest>/.*)$")
+_MOST_HOPS = 8
+_QUOTED_ANSWER = re.compile(r"Hit an exception in \S+ calling an inner server: (?P<body>b['\"].*)", re.DOTALL)
 ROLLOUT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -81,6 +84,24 @@ class ErrorEnvelope:
 
 def _last_frames(error: BaseException) -> str:
     return "".join(traceback.format_exception(error, limit=-8)).rstrip()
+
+
+def innermost_error(body: str) -> str:
+    """What the server at the bottom answered, out of an answer that quotes an inner server's answer, at any depth."""
+    for _ in range(_MOST_HOPS):
+        try:
+            unquoted = loads(body)
+        except ValueError:
+            return body
+        match = _QUOTED_ANSWER.match(unquoted) if isinstance(unquoted, str) else None
+        if match is None:
+            return unquoted if isinstance(unquoted, str) else body
+        try:
+            inner = ast.literal_eval(match["body"])
+        except (ValueError, SyntaxError):
+            return body
+        body = inner.decode("utf-8", "replace")
+    return body
 
 
 class SessionCookies:

@@ -12,11 +12,12 @@ import random
 import time
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 from multidict import CIMultiDict, CIMultiDictProxy
-from pydantic import BaseModel, Field, PrivateAttr
+from pydantic import BaseModel, Field, PrivateAttr, ValidationError
+from yarl import URL
 
 from backend.io.json_codec import loads
 from backend.io.redact import Redactor
@@ -37,6 +38,9 @@ _MAX_LOGGED_CHARS = 200
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 8.0
 _SECONDS_BETWEEN_REPORTS = 1.0
+
+
+Answer = TypeVar("Answer", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,17 @@ class NeMoGymAsyncOpenAI(BaseModel):
     def _url(self, path: str) -> str:
         return self.base_url.rstrip("/") + path
 
+    def validated(self, answer_class: type[Answer], answer: dict[str, Any]) -> Answer:
+        """An answer as `answer_class`; one of another form raises `aiohttp.ClientResponseError` naming the first wrong fields."""
+        try:
+            return answer_class.model_validate(answer)
+        except ValidationError as error:
+            details = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:3])
+            url = URL(self.base_url)
+            info = aiohttp.RequestInfo(url, "POST", CIMultiDictProxy(CIMultiDict()), url)
+            text = f"the endpoint's answer is not a {answer_class.__name__}: {details}"
+            raise _response_error(info, BAD_ANSWER_STATUS, "", self._masked(text)) from None
+
     async def _call(self, method: str, url: str, body: dict[str, Any] | None, must_have: str | None = None) -> Any:
         began = time.monotonic()
         tries = 0
@@ -139,7 +154,7 @@ class NeMoGymAsyncOpenAI(BaseModel):
             answer = loads(content)
         except ValueError:
             text = "the endpoint's answer is not JSON; is the base URL right? It begins: "
-            return _Failure("final", self._response_error(response, BAD_ANSWER_STATUS, text + _start(content)))
+            return _Failure("final", self._error(response, BAD_ANSWER_STATUS, text + _start(content)))
         if must_have and (not isinstance(answer, dict) or not _usable(answer, must_have)):
             return self._answer_failure(response, answer, content, must_have)
         return answer
@@ -147,7 +162,7 @@ class NeMoGymAsyncOpenAI(BaseModel):
     def _status_failure(self, response: aiohttp.ClientResponse, content: bytes) -> _Failure:
         status = response.status
         text = _start(content)
-        error = self._response_error(response, status, text)
+        error = self._error(response, status, text)
         if status not in RETRY_ERROR_CODES or "insufficient_quota" in text:
             return _Failure("final", error)
         kind = "rate_limit" if status in RATE_LIMIT_ERROR_CODES else "server_error"
@@ -160,18 +175,10 @@ class NeMoGymAsyncOpenAI(BaseModel):
         status = code if isinstance(code, int) and 400 <= code < 600 else BAD_ANSWER_STATUS
         text = f"the endpoint answered {response.status} without `{must_have}`: {_start(content)}"
         kind = "rate_limit" if status == 429 else "server_error" if status >= 500 else "final"
-        return _Failure(kind, self._response_error(response, status, text), status, text)
+        return _Failure(kind, self._error(response, status, text), status, text)
 
-    def _response_error(self, response: aiohttp.ClientResponse, status: int, text: str) -> aiohttp.ClientResponseError:
-        error = aiohttp.ClientResponseError(
-            request_info=_without_headers(response.request_info),
-            history=(),
-            status=status,
-            message=response.reason or "",
-            headers=None,
-        )
-        error.response_content = self._masked(text)[:MAX_KEPT_BODY_CHARS].encode()  # type: ignore[attr-defined]
-        return error
+    def _error(self, response: aiohttp.ClientResponse, status: int, text: str) -> aiohttp.ClientResponseError:
+        return _response_error(_without_headers(response.request_info), status, response.reason or "", self._masked(text))
 
     def _report(self, url: str, failure: _Failure, tries: int) -> None:
         now = time.monotonic()
@@ -190,6 +197,12 @@ class NeMoGymAsyncOpenAI(BaseModel):
 
     def _masked(self, text: str) -> str:
         return Redactor([self.api_key, *self.default_headers.values()]).text(text)
+
+
+def _response_error(info: aiohttp.RequestInfo, status: int, reason: str, text: str) -> aiohttp.ClientResponseError:
+    error = aiohttp.ClientResponseError(request_info=info, history=(), status=status, message=reason)
+    error.response_content = text[:MAX_KEPT_BODY_CHARS].encode()  # type: ignore[attr-defined]
+    return error
 
 
 def _usable(answer: dict[str, Any], must_have: str) -> bool:

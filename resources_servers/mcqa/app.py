@@ -77,7 +77,7 @@ class MCQAResourcesServer(SimpleResourcesServer):
 
     def get_key_metrics(self, agent_metrics: dict[str, Any]) -> dict[str, Any]:
         """The mean reward, and of the others those at the highest k."""
-        single = {key: agent_metrics[key] for key in ("mean/reward", "pass@1/accuracy") if key in agent_metrics}
+        single: dict[str, Any] = {key: agent_metrics[key] for key in ("mean/reward", "pass@1/accuracy") if key in agent_metrics}
         return {
             **single,
             **highest_k_metrics(agent_metrics, "pass@1[avg-of-{k}]", score_names=["accuracy", "no_answer"]),

@@ -34,8 +34,8 @@ def last_capture(pattern: str, text: str) -> str | None:
     last: re.Match[str] | None = None
     try:
         with _time_limit(TIME_LIMIT):
-            for last in re.finditer(pattern, text, re.IGNORECASE):
-                pass
+            for match in re.finditer(pattern, text, re.IGNORECASE):
+                last = match
     except _TimeUp:
         _log.warning("output_regex gave no result within %s s and counts as no match: %.200s", TIME_LIMIT, pattern)
         return None

@@ -4,6 +4,7 @@ Run:  python mock_endpoint.py --port 9911 [--latency 0.02] [--fail-every 0]
 Serves /v1/models, /v1/chat/completions and /v1/responses. Every answer is "\\boxed{A}" with usage numbers.
 Counts requests and the largest number in flight; GET /stats returns both.
 """
+
 import argparse
 import asyncio
 import json
@@ -16,22 +17,41 @@ ARGS = argparse.Namespace(latency=0.0, fail_every=0, text="The answer is \\boxed
 
 def chat_body(model):
     return {
-        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": model,
-        "choices": [{"index": 0, "finish_reason": "stop",
-                     "message": {"role": "assistant", "content": ARGS.text}}],
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": model,
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": ARGS.text}}],
         "usage": {"prompt_tokens": 20, "completion_tokens": 8, "total_tokens": 28},
     }
 
 
 def responses_body(model):
     return {
-        "id": "resp_1", "object": "response", "created_at": 1.0, "model": model, "status": "completed",
-        "output": [{"id": "msg_1", "type": "message", "role": "assistant", "status": "completed",
-                    "content": [{"type": "output_text", "text": ARGS.text, "annotations": []}]}],
-        "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
-        "usage": {"input_tokens": 20, "output_tokens": 8, "total_tokens": 28,
-                  "input_tokens_details": {"cached_tokens": 0},
-                  "output_tokens_details": {"reasoning_tokens": 0}},
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1.0,
+        "model": model,
+        "status": "completed",
+        "output": [
+            {
+                "id": "msg_1",
+                "type": "message",
+                "role": "assistant",
+                "status": "completed",
+                "content": [{"type": "output_text", "text": ARGS.text, "annotations": []}],
+            }
+        ],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {
+            "input_tokens": 20,
+            "output_tokens": 8,
+            "total_tokens": 28,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": 0},
+        },
     }
 
 
@@ -46,8 +66,13 @@ async def read_body(receive):
 
 async def send_json(send, status, payload):
     body = json.dumps(payload).encode()
-    await send({"type": "http.response.start", "status": status,
-                "headers": [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]})
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())],
+        }
+    )
     await send({"type": "http.response.body", "body": body})
 
 

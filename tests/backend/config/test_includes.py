@@ -44,7 +44,7 @@ def test_circles_end_and_are_remarked_with_both_files(write) -> None:
     root = write({"x.yaml": "config_paths: [y.yaml]", "y.yaml": "config_paths: [x.yaml]", "z.yaml": "config_paths: [z.yaml]"})
     findings = Findings()
     assert names(load(root, "x.yaml", "z.yaml", findings=findings)) == ["y.yaml", "x.yaml", "z.yaml"]
-    circle, itself = findings.warnings
+    itself, circle = findings.warnings
     assert "'y.yaml' includes 'x.yaml'" in circle.message
     assert circle.place.file.endswith("y.yaml")
     assert "'z.yaml' includes itself" in itself.message

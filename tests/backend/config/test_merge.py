@@ -83,7 +83,7 @@ _VALUES = st.recursive(
 _LAYERS = st.lists(st.dictionaries(_KEYS, _VALUES, max_size=3), min_size=1, max_size=4)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(_LAYERS)
 def test_merges_as_omegaconf_does(layers: list[dict[str, Any]]) -> None:
     try:
@@ -92,3 +92,7 @@ def test_merges_as_omegaconf_does(layers: list[dict[str, Any]]) -> None:
         # OmegaConf also refuses some merges onto interpolations of scalars; what it refuses is not compared.
         return
     assert plain(merge_all(*layers)) == expected
+
+
+def test_an_interpolation_of_what_contains_it_is_replaced() -> None:
+    assert plain(merge_all({"b": {"b": "${b}", "c": 1}}, {"b": {"b": {"x": 1}}})) == {"b": {"b": {"x": 1}, "c": 1}}

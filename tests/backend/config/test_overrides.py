@@ -130,7 +130,7 @@ _TOKEN = st.builds(
 _PARSER = OverridesParser.create()
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(_TOKEN)
 def test_the_short_cut_reads_what_hydra_reads(token: str) -> None:
     if _PLAIN_TOKEN.match(token) is None:

@@ -177,7 +177,7 @@ _SCALARS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(_SCALARS)
 def test_scalars_are_read_as_omegaconf_reads_them(text: str) -> None:
     document = f"a: {text}\n"

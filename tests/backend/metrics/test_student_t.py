@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from backend.metrics.student_t import t_quantile_975
@@ -28,7 +30,7 @@ def test_printed_values(degrees: int, quantile: float) -> None:
 
 def test_it_falls_towards_the_normal_quantile_without_a_jump() -> None:
     values = [t_quantile_975(degrees) for degrees in range(1, 1500)]
-    assert all(later < earlier for earlier, later in zip(values, values[1:], strict=False))
+    assert all(later < earlier for earlier, later in pairwise(values))
     step, next_step = values[998] - values[999], values[999] - values[1000]
     assert next_step == pytest.approx(step, rel=0.01)
     assert t_quantile_975(10**9) == pytest.approx(1.959963984540054, abs=1e-8)

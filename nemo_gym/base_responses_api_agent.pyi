@@ -1,0 +1,1 @@
+from backend.servers.agent_server import *

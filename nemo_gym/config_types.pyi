@@ -1,0 +1,1 @@
+from backend.config.config_types import *

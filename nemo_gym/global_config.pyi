@@ -1,0 +1,1 @@
+from backend.config.global_config import *

@@ -1,0 +1,1 @@
+from backend.servers.openai_utils import *

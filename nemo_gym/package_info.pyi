@@ -1,0 +1,1 @@
+from backend.package_info import *

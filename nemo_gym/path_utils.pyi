@@ -1,0 +1,1 @@
+from backend.io.result_paths import *

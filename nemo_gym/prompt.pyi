@@ -1,0 +1,1 @@
+from backend.datasets.prompt import *

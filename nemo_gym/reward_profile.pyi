@@ -1,0 +1,1 @@
+from backend.metrics.reward_profile import *
