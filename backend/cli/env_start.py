@@ -6,20 +6,33 @@ from pathlib import Path
 
 from backend.cli.console import say, warn
 from backend.cli.parser import Parsed
-from backend.cli.render_servers import render_server_event
 from backend.cli.request_building import config_request, export_search_dirs
-from backend.cli.running import run_operation
+from backend.config.request import ConfigRequest
 from backend.errors import ExitCode
 from backend.events import Event
 from backend.io.event_log import EventLog
-from backend.servers.start import StartRequest, start_environment
+from backend.servers.warm_parent_link import WarmParentLink
 
 
 def run(parsed: Parsed) -> int:
     """Start the servers and watch them until a signal; 0 after Ctrl-C."""
     request = config_request(parsed, warn)
     export_search_dirs(request)
+    link = WarmParentLink()  # imports on the other core while this process does
+    try:
+        return _run(parsed, request, link)
+    finally:
+        link.close()
+        say("NeMo Gym finished!")
+
+
+def _run(parsed: Parsed, request: ConfigRequest, link: WarmParentLink) -> int:
+    from backend.cli.running import run_operation
+    from backend.servers.start import StartRequest, start_environment
+
     log = EventLog(Path(parsed.values["events"])) if "events" in parsed.values else None
+
+    from backend.cli.render_servers import render_server_event
 
     def render(event: Event) -> None:
         if log is not None:
@@ -31,8 +44,7 @@ def run(parsed: Parsed) -> int:
 
     start = StartRequest(request, on_output=show_output)
     try:
-        return run_operation(lambda: start_environment(start), render, interrupted_code=ExitCode.OK)
+        return run_operation(lambda: start_environment(start, link), render, interrupted_code=ExitCode.OK)
     finally:
         if log is not None:
             log.close()
-        say("NeMo Gym finished!")

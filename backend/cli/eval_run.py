@@ -6,11 +6,10 @@ from pathlib import Path
 
 from backend.cli.console import warn
 from backend.cli.parser import Parsed
-from backend.cli.render_run import RunRenderer
 from backend.cli.request_building import config_request, export_search_dirs
-from backend.cli.running import run_operation
+from backend.config.request import ConfigRequest
 from backend.errors import UsageError
-from backend.rollouts.evaluate import EvaluationRequest, evaluate
+from backend.servers.warm_parent_link import WarmParentLink
 
 
 def run(parsed: Parsed) -> int:
@@ -20,16 +19,28 @@ def run(parsed: Parsed) -> int:
         raise UsageError("--agent-type changes which servers are started; it does not go with --no-serve")
     request = config_request(parsed, warn)
     export_search_dirs(request)
+    link = WarmParentLink() if serve else None  # imports on the other core while this process does
+    try:
+        return _run(parsed, request, link)
+    finally:
+        if link is not None:
+            link.close()
+
+
+def _run(parsed: Parsed, request: ConfigRequest, link: WarmParentLink | None) -> int:
+    from backend.cli.render_run import RunRenderer
+    from backend.cli.running import run_operation
+    from backend.rollouts.evaluate import EvaluationRequest, evaluate
+
     events = parsed.values.get("events")
     evaluation = EvaluationRequest(
         config=request,
-        serve=serve,
         observe="observe" in parsed.values,
         events_file=Path(events) if events else None,
         command=("gym", *parsed.words),
     )
     renderer = RunRenderer()
     try:
-        return run_operation(lambda: evaluate(evaluation), renderer.render, stop=evaluation.control.stop)
+        return run_operation(lambda: evaluate(evaluation, link), renderer.render, stop=evaluation.control.stop)
     finally:
         renderer.close()

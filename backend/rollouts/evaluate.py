@@ -46,13 +46,12 @@ from backend.servers.warm_parent_link import WarmParentLink
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRequest:
-    """Evaluate by a configuration; `serve` starts its servers, else those behind the head server are used.
+    """Evaluate by a configuration.
 
     `observe` records every model call below the run folder. `command` is what the run record shows as typed.
     """
 
     config: ConfigRequest
-    serve: bool = True
     observe: bool = False
     events_file: Path | None = None
     command: tuple[str, ...] = ()
@@ -72,19 +71,19 @@ class _Plan:
     """Rollouts by agent."""
 
 
-async def evaluate(request: EvaluationRequest) -> AsyncGenerator[Event, None]:
-    """Run an evaluation; the last event is `RunSummary`.
+async def evaluate(request: EvaluationRequest, link: WarmParentLink | None) -> AsyncGenerator[Event, None]:
+    """Run an evaluation; the last event is `RunSummary`. `link` starts the servers; without it those that run are used.
 
     Raises `GymError` for whatever is wrong, also when no rollout at all could be scored. Closing the generator ends every process
     and keeps every finished rollout.
     """
-    link = WarmParentLink() if request.serve else None
+    serve = link is not None
     try:
         resolved = resolve_config(request.config)
-        options = run_options(resolved.tree, serve=request.serve)
+        options = run_options(resolved.tree, serve=serve)
         paths = ResultPaths(options.output)
         resolved = _observing(resolved, paths) if request.observe else resolved
-        config = resolved.tree if request.serve else _live_config(resolved, observe=request.observe)
+        config = resolved.tree if serve else _live_config(resolved, observe=request.observe)
         make_folder(paths.folder)
         plan, warnings = _plan(resolved, config, options, paths)
         folder = RunFolder(paths, request.command, request.events_file)
@@ -238,7 +237,7 @@ class _Run:
             self.resolved.tree,
             self.resolved.redactor,
             {
-                "serve": self.request.serve,
+                "serve": self.plan.options.serve,
                 "inputs": str(self.plan.inputs),
                 "inputs_sha256": file_digest(self.plan.inputs),
                 "plan_sha256": file_digest(paths.materialized_inputs),

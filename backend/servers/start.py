@@ -28,12 +28,11 @@ class StartRequest:
     """Gets every line that a server prints."""
 
 
-async def start_environment(request: StartRequest) -> AsyncGenerator[Event, None]:
-    """Start the servers and watch them; ends only by an error, a dry run, or when the caller closes it.
+async def start_environment(request: StartRequest, link: WarmParentLink) -> AsyncGenerator[Event, None]:
+    """Start the servers through `link` and watch them; ends only by an error, a dry run, or when the caller closes it.
 
     Closing the generator stops every process. Events: those of `server_events`.
     """
-    link = WarmParentLink()
     try:
         resolved = resolve_config(request.config)
         for warning in resolved.warnings:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import socket
@@ -48,6 +47,8 @@ class WarmParentLink:
 
     async def messages(self) -> AsyncIterator[dict[str, Any]]:
         """What the warm parent reports, until it is gone."""
+        import asyncio  # not at the top: the process is to be launched before anything slow
+
         loop = asyncio.get_running_loop()
         self._socket.setblocking(False)
         reader = FrameReader()

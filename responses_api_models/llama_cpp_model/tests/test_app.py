@@ -39,7 +39,7 @@ def test_the_shipped_config_fits():
     text = (Path(__file__).parents[1] / "configs" / "llama_cpp_model.yaml").read_text()
     block = yaml.safe_load(text)["policy_model"]["responses_api_models"]["llama_cpp_model"]
     assert block.pop("model_path") == "${oc.select:policy_model_name,null}"
-    assert LlamaCppModelConfig(**WHERE, **block) == LlamaCppModelConfig(**WHERE)
+    assert LlamaCppModelConfig(**{**WHERE, **block}) == LlamaCppModelConfig(**WHERE)
 
 
 @pytest.mark.parametrize("nothing", [None, "", " ", "null", "None"])
@@ -75,6 +75,7 @@ def test_a_file_that_llama_cpp_refuses(tmp_path):
         module.start_engine(tmp_path / "w.gguf", LlamaCppModelConfig(**WHERE), http_threads=4)
 
 
+@pytest.mark.slow
 def test_importing_the_module_does_not_load_the_engine():
     code = "import sys, responses_api_models.llama_cpp_model.app; sys.exit('xllamacpp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=PARENT_DIR, check=False).returncode == 0

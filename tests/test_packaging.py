@@ -1,0 +1,81 @@
+"""What an installed copy holds, and that names and versions agree."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from backend.package_info import GYM_TUI_VERSION
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+NEEDED = [
+    "resources_servers/mcqa/app.py",
+    "resources_servers/mcqa/configs/mcqa.yaml",
+    "resources_servers/mcqa/data/example.jsonl",
+    "resources_servers/mcqa/requirements.txt",
+    "responses_api_agents/simple_agent/configs/simple_agent.yaml",
+    "responses_api_models/llama_cpp_model/configs/llama_cpp_model.yaml",
+    "responses_api_models/inference_provider/configs/inference_provider.yaml",
+    "responses_api_models/openai_model/configs/openai_model.yaml",
+    "benchmarks/first_steps/config.yaml",
+    "benchmarks/first_steps/data/first_steps_benchmark.jsonl",
+    "backend/cli/main.py",
+    "nemo_gym/py.typed",
+]
+
+
+def test_versions_agree() -> None:
+    assert PROJECT["version"] == GYM_TUI_VERSION
+    assert PROJECT["name"] == "gym-tui"
+    assert PROJECT["requires-python"] == ">=3.11"
+    assert PROJECT["scripts"]["gym"] == PROJECT["scripts"]["ng"]
+
+
+def test_constraints_are_names_and_versions_only() -> None:
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        name, equals, version = line.partition("==")
+        assert equals, line
+        assert name.replace("-", "").replace("_", "").replace(".", "").isalnum(), line
+        assert version[0].isdigit(), line
+
+
+@pytest.mark.slow
+def test_a_wheel_holds_the_components_and_nothing_of_the_tests(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = tmp_path.glob("gym_tui-*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert [name for name in NEEDED if name not in names] == []
+    assert [name for name in names if "/tests/" in name or name.startswith(("tests/", "snapshots/"))] == []
+
+
+@pytest.mark.slow
+def test_an_installed_copy_lists_and_validates_from_any_folder(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = tmp_path.glob("gym_tui-*.whl")
+    installed = tmp_path / "with a blank" / "site"
+    zipfile.ZipFile(wheel).extractall(installed)
+    code = f"import sys; sys.path.insert(0, {str(installed)!r}); from backend.cli.main import main; sys.exit(main(sys.argv[1:]))"
+
+    def gym(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    assert '"name": "first_steps"' in gym("list", "benchmarks", "--json").stdout
+    result = gym("env", "validate", "--benchmark", "first_steps", "--model-type", "llama_cpp_model", "--strict")
+    assert (result.returncode, result.stdout) == (0, "✓ Config is valid.\n"), result.stderr
