@@ -7,9 +7,10 @@ Any other exception is a fault of ours and may show a traceback.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 
 class ExitCode(IntEnum):
@@ -100,3 +101,9 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     """`Did you mean …?` for the nearest candidate, ready to be a hint; None when none is close."""
     near = closest(name, candidates)
     return f"Did you mean `{near}`?" if near else None
+
+
+def name_some(items: Sequence[Any], most: int = 10) -> str:
+    """The first items for a message, and how many there are if that is not all."""
+    shown = ", ".join(map(str, items[:most]))
+    return f"{shown}, … ({len(items)} in all)" if len(items) > most else shown

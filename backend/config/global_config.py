@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from backend.config.errors import ConfigError
 from backend.config.schema import DEFAULT_HEAD_PORT, DEFAULT_PORT_RANGE, SERVER_TYPES, STAND_INS
+from backend.io import row_keys
 
 __all__ = ["DictConfig", "GlobalConfigDictParser", "GlobalConfigDictParserConfig", "OmegaConf", "get_global_config_dict"]
 
@@ -57,12 +58,12 @@ POLICY_MODEL_NAME_KEY_NAME = "policy_model_name"
 DEFAULT_HEAD_SERVER_PORT = DEFAULT_HEAD_PORT
 
 # Keys of data rows and of rollout records.
-TASK_INDEX_KEY_NAME = "_ng_task_index"
-ROLLOUT_INDEX_KEY_NAME = "_ng_rollout_index"
-ATTEMPT_INDEX_KEY_NAME = "_ng_attempt_index"
-ROLLOUT_ID_KEY_NAME = "_ng_rollout_id"
-AGENT_REF_KEY_NAME = "agent_ref"
-SKILLS_REF_KEY_NAME = "skills_ref"
+TASK_INDEX_KEY_NAME = row_keys.TASK
+ROLLOUT_INDEX_KEY_NAME = row_keys.ROLLOUT
+ATTEMPT_INDEX_KEY_NAME = row_keys.ATTEMPT
+ROLLOUT_ID_KEY_NAME = row_keys.ROLLOUT_ID
+AGENT_REF_KEY_NAME = row_keys.AGENT_REF
+SKILLS_REF_KEY_NAME = row_keys.SKILLS_REF
 
 _process_config: DictConfig | None = None
 

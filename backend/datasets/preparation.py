@@ -15,14 +15,13 @@ from backend.config.errors import ConfigError
 from backend.config.schema import DATASET_TYPES, MODELS
 from backend.datasets.prompt import PromptConfig, apply_prompt_to_row, has_own_input, load_prompt_config, prompt_conflict
 from backend.datasets.server_blocks import server_blocks
-from backend.datasets.streaming import replacing, row_line
 from backend.errors import GymError, Place
+from backend.io.files import replacing
+from backend.io.json_codec import dumps_ascii
 from backend.io.jsonl import read_jsonl
 from backend.io.result_paths import ResultPaths
 from backend.io.roots import resolve_path
-
-TASK_SOURCE = "task_source"
-AGENT_REF = "agent_ref"
+from backend.io.row_keys import AGENT_REF, TASK_SOURCE
 
 
 class DatasetDeclarationError(ConfigError, ValueError):
@@ -156,7 +155,7 @@ def _write_dataset(declaration: DatasetDeclaration, source: Path, roots: Sequenc
             row = apply_prompt_to_row(row, prompt, place=Place(str(source), line.number))
         with_agent += AGENT_REF in row
         kept = {key: value for key, value in row.items() if key not in (AGENT_REF, TASK_SOURCE)}
-        output.write(row_line({**kept, TASK_SOURCE: declaration.instance}) * declaration.num_repeats)
+        output.write((dumps_ascii({**kept, TASK_SOURCE: declaration.instance}) + b"\n") * declaration.num_repeats)
     if conflicts:
         raise prompt_conflict(conflicts, place=Place(str(source)))
     if not count:

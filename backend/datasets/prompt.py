@@ -16,8 +16,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from backend.config.yaml_source import load_plain
-from backend.datasets.streaming import replacing, row_line
 from backend.errors import GymError, Place, closest, did_you_mean
+from backend.io.files import replacing
+from backend.io.json_codec import dumps_ascii
 from backend.io.jsonl import read_jsonl
 from backend.io.roots import resolve_path, search_roots
 
@@ -144,7 +145,7 @@ def materialize_prompts(config: MaterializePromptsConfig | Mapping[str, Any], ro
                 violating.append(count - 1)
             elif not violating:
                 row = apply_prompt_to_row(line.value, prompt, place=Place(str(source), line.number))
-                output.write(row_line({**row, "prompt_config_used": used}))
+                output.write(dumps_ascii({**row, "prompt_config_used": used}) + b"\n")
         if violating:
             raise prompt_conflict(violating, place=Place(str(source)))
     return count

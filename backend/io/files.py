@@ -5,26 +5,39 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from backend.errors import GymError, Place
 
+_BUFFER_BYTES = 1 << 18
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, mode: int = 0o644) -> Iterator[BinaryIO]:
+    """A file to write into that becomes `path` when the block ends well; otherwise `path` stays what it was."""
+    folder = make_folder(path.parent)
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=folder)
+    except OSError as error:
+        raise GymError(f"cannot write {path}: {error.strerror}", place=Place(str(path))) from error
+    try:
+        with open(descriptor, "wb", buffering=_BUFFER_BYTES) as file:
+            os.fchmod(file.fileno(), mode)
+            yield file
+        os.replace(temporary, path)
+    except OSError as error:
+        raise GymError(f"cannot write {path}: {error.strerror}", place=Place(str(path))) from error
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+
 
 def write_atomically(path: str | Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Replace `path` by `data` in one step (a temporary file in the same folder, then a rename)."""
-    target = Path(path)
-    temporary = None
-    try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(file.fileno(), mode)
-            file.write(data)
-        os.replace(temporary, target)
-    except OSError as error:
-        if temporary:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-        raise GymError(f"cannot write {target}: {error.strerror}", place=Place(str(target))) from error
+    """Replace `path` by `data` in one step."""
+    with replacing(Path(path), mode=mode) as file:
+        file.write(data)
 
 
 def make_folder(path: str | Path) -> Path:

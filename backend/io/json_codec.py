@@ -25,6 +25,11 @@ def dumps(value: Any) -> bytes:
         return _SURROGATES.sub("\ufffd", text).encode()
 
 
+def dumps_ascii(value: Any) -> bytes:
+    """`value` as JSON in the form of the standard library's defaults: ASCII escapes, `", "` and `": "`."""
+    return json.dumps(value).encode("ascii")
+
+
 def dumps_indented(value: Any) -> bytes:
     """`value` as UTF-8 JSON with two spaces of indentation and no final newline."""
     try:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from backend.config.config_types import AggregateMetrics, AggregateMetricsRequest
+from backend.io.row_keys import TASK
 from backend.metrics.groups import by_task, describe, group_row
 from backend.metrics.perf import compute_perf_summary
-from backend.metrics.records import TASK, read_rollouts
+from backend.metrics.records import read_rollouts
 from backend.metrics.repeats import across_repeats, repeat_rows
 
 ComputeMetrics = Callable[[list[list[dict[str, Any]]]], dict[str, Any]]

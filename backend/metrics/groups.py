@@ -6,8 +6,9 @@ import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from backend.io.row_keys import TASK
 from backend.metrics.descriptive import summarize
-from backend.metrics.records import TASK, Rollout
+from backend.metrics.records import Rollout
 
 STATISTICS = ("mean", "max", "min", "median", "std")
 

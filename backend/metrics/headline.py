@@ -17,6 +17,7 @@ PERCENT = "0-100"
 RAW = "raw"
 """Rewards outside of 0 to 1."""
 
+SAME_AS_PASS_AT_1 = ("pass@1[avg-of-1]", "majority@1")
 _PERCENT_METRIC = re.compile(r"(?:.*/)?(?P<family>pass@(?P<k>\d+)|pass@1\[avg-of-\d+\]|majority@\d+)/(?P<score>[^/]+)")
 
 
@@ -54,7 +55,8 @@ class ScoreRow:
 def summary_rows(agents: Iterable[AgentScores]) -> list[ScoreRow]:
     """The rows for all agents: the mean reward, then pass@k, pass@1[avg-of-k] and majority@k of their key metrics.
 
-    Left out are spreads, which are not scores, and majority@k/no_answer, which is 0 by construction.
+    Left out are spreads, which are not scores, majority@k/no_answer, which is 0 by construction, and what equals pass@1 when there is
+    one attempt.
     """
     return [row for scores in agents for row in _agent_rows(scores)]
 
@@ -69,6 +71,8 @@ def _agent_rows(scores: AgentScores) -> Iterator[ScoreRow]:
         if value is None or shape is None or key.endswith(STATISTIC_SUFFIXES):
             continue
         if shape["family"].startswith("majority@") and shape["score"] == NO_ANSWER:
+            continue
+        if shape["family"] in SAME_AS_PASS_AT_1:
             continue
         percent = _pass_interval(scores, int(shape["k"]), value) if shape["k"] else None
         yield _row(scores, key, float(value), PERCENT, percent)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from backend.metrics.descriptive import as_number, percentile_of_sorted, summarize
+from backend.metrics.student_t import NORMAL_QUANTILE_975
 
 RESAMPLES = 2000
 SEED = 20_240_601
 BOOTSTRAP_TASKS = 4000
 """Most tasks that are resampled, about a second's work. For more, the bootstrap's percentiles are those of the normal distribution."""
-_NORMAL_QUANTILE = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ def score_interval(tasks: Iterable[Sequence[float]]) -> Interval | None:
 
 def wilson(successes: int, trials: int) -> Interval:
     """The interval of a proportion: Wilson, "Probable Inference, the Law of Succession, and Statistical Inference" (1927)."""
-    z2 = _NORMAL_QUANTILE**2
+    z2 = NORMAL_QUANTILE_975**2
     share = successes / trials
     centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
-    reach = _NORMAL_QUANTILE / (1 + z2 / trials) * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
+    reach = NORMAL_QUANTILE_975 / (1 + z2 / trials) * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
     low = 0.0 if successes == 0 else max(0.0, centre - reach)
     high = 1.0 if successes == trials else min(1.0, centre + reach)
     return Interval(low, high, "wilson")
@@ -83,5 +83,5 @@ def _clustered_normal(sums: list[tuple[float, int]]) -> Interval:
     size = sum(map(itemgetter(1), sums)) / len(sums)
     residuals = summarize([(total - centre * count) / size for total, count in sums])
     deviation = (residuals.std if residuals else None) or 0.0
-    reach = _NORMAL_QUANTILE * deviation / math.sqrt(len(sums))
+    reach = NORMAL_QUANTILE_975 * deviation / math.sqrt(len(sums))
     return Interval(centre - reach, centre + reach, "normal")

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from backend.errors import GymError
+from backend.errors import GymError, name_some
+from backend.io.row_keys import AGENT_REF, ROLLOUT, TASK
 from backend.metrics.groups import describe, group_row
-from backend.metrics.records import ROLLOUT, TASK, DuplicateRolloutError, MissingIndexError, Rollout, read_rollouts
+from backend.metrics.records import DuplicateRolloutError, MissingIndexError, Rollout, read_rollouts
 from backend.metrics.repeats import across_repeats, repeat_rows
 
-_MAX_NAMED = 10
 _Key = tuple[int, int]
 _Item = TypeVar("_Item")
 
@@ -62,8 +62,8 @@ def profile_rewards(
     for agent in sorted(of_agent):
         reference = {"name": agent}
         agent_repeats = repeat_rows(of_agent[agent])
-        agent_metrics.append({**describe(of_agent[agent]), "agent_ref": reference, **across_repeats(agent_repeats)})
-        repeats += [{"agent_ref": reference, **row} for row in agent_repeats]
+        agent_metrics.append({**describe(of_agent[agent]), AGENT_REF: reference, **across_repeats(agent_repeats)})
+        repeats += [{AGENT_REF: reference, **row} for row in agent_repeats]
     done_of_group = {group: len(members) for group, members in found.items()}
     planned_of_group = {group: len(keys) for group, keys in groups.items()}
     return RewardProfile(profiling, agent_metrics, repeats, _summary(planned_of_group, done_of_group, len(planned), len(done)))
@@ -131,19 +131,19 @@ def _check_complete(planned: Mapping[_Key, Any], done: set[_Key], allow_partial:
     extra = sorted(done - planned.keys())
     if extra:
         raise ProfileError(
-            f"{len(extra)} result(s) have no input row: {_named(extra)}",
+            f"{len(extra)} result(s) have no input row: {name_some(extra)}",
             hint="give the materialized inputs of the same run with --inputs",
         )
     missing = sorted(planned.keys() - done)
     if missing and not allow_partial:
         raise ProfileError(
-            f"{len(missing)} input row(s) have no result: {_named(missing)}",
+            f"{len(missing)} input row(s) have no result: {name_some(missing)}",
             hint="finish the run, or profile what there is with ++allow_partial_rollouts=True",
         )
 
 
 def _agent_of(row: Mapping[str, Any], key: _Key) -> str:
-    reference = row.get("agent_ref")
+    reference = row.get(AGENT_REF)
     name = reference.get("name") if isinstance(reference, Mapping) else None
     if not isinstance(name, str):
         raise ProfileFieldError(f"the input row {key} has no agent_ref.name", hint="give the materialized inputs with --inputs")
@@ -155,7 +155,3 @@ def _grouped(items: Iterable[_Item], key: Callable[[_Item], Any]) -> dict[Any, l
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return dict(sorted(groups.items()))
-
-
-def _named(keys: Sequence[_Key]) -> str:
-    return ", ".join(map(str, keys[:_MAX_NAMED])) + (", …" if len(keys) > _MAX_NAMED else "")

@@ -7,9 +7,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from backend.errors import name_some
+from backend.io.row_keys import ROLLOUT
 from backend.metrics.descriptive import Summary, as_number, percentile_of_sorted, summarize
 from backend.metrics.groups import columns_of
-from backend.metrics.records import ROLLOUT, Rollout
+from backend.metrics.records import Rollout
 from backend.metrics.student_t import t_quantile_975
 
 
@@ -28,8 +30,9 @@ def repeat_rows(rollouts: Sequence[Rollout]) -> list[dict[str, Any]]:
     rows = [_repeat_row(repeat, repeats[repeat], tasks) for repeat in sorted(repeats)]
     incomplete = [row[ROLLOUT] for row in rows if row["missing_count"]]
     if incomplete:
-        named = ", ".join(map(str, incomplete[:10])) + (", …" if len(incomplete) > 10 else "")
-        warnings.warn(f"{len(incomplete)} of {len(rows)} repeats do not cover all {tasks} tasks: {named}", stacklevel=2)
+        warnings.warn(
+            f"{len(incomplete)} of {len(rows)} repeats do not cover all {tasks} tasks: {name_some(incomplete)}", stacklevel=2
+        )
     return rows
 
 

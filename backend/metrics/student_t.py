@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import math
 
-_NORMAL_QUANTILE = 1.959963984540054
+NORMAL_QUANTILE_975 = 1.959963984540054
+"""The 0.975 quantile of the standard normal distribution."""
 _COVERAGE = 0.95
 _SERIES_LIMIT = 1000
 """Degrees of freedom up to which the exact series is used; beyond, the expansion's error is below 1e-13."""
@@ -23,7 +24,7 @@ def t_quantile_975(degrees: int) -> float:
     if degrees > _SERIES_LIMIT:
         return _expansion(degrees)
     # The central probability is concave for t > 0 and the normal quantile lies left of the root: the steps only go right.
-    t = _NORMAL_QUANTILE
+    t = NORMAL_QUANTILE_975
     for _ in range(60):
         step = (_COVERAGE - _central_probability(t, degrees)) / (2 * _density(t, degrees))
         t += step
@@ -54,7 +55,7 @@ def _density(t: float, degrees: int) -> float:
 
 
 def _expansion(degrees: int) -> float:
-    z = _NORMAL_QUANTILE
+    z = NORMAL_QUANTILE_975
     terms = (
         z,
         (z**3 + z) / 4,

@@ -18,6 +18,7 @@ from backend.errors import GymError
 from backend.io.files import write_atomically
 from backend.io.json_codec import dumps, dumps_indented, loads
 from backend.io.jsonl import read_jsonl
+from backend.io.row_keys import AGENT_REF, ROLLOUT, TASK
 from backend.servers.http_client import RetryRule, send
 
 LEFT_OUT = ("response", "responses_create_params", "ng_agent_observations", "ng_model_call_capture", "ng_trajectory")
@@ -60,7 +61,7 @@ async def aggregate(
     positions = _index(rollouts)
     extra: dict[str, list[Mapping[str, Any]]] = {}
     for record in counted_as_zero:
-        extra.setdefault(record["agent_ref"]["name"], []).append(record)
+        extra.setdefault(record[AGENT_REF]["name"], []).append(record)
     names = sorted({*positions, *extra})
     answers = await asyncio.gather(
         *(_ask(agents[name], rollouts, positions.get(name, _Positions()), extra.get(name, [])) for name in names),
@@ -70,7 +71,7 @@ async def aggregate(
     failed = {}
     for name, answer in zip(names, answers, strict=True):
         if isinstance(answer, dict):
-            entries.append({"agent_ref": {"name": name}, **answer})
+            entries.append({AGENT_REF: {"name": name}, **answer})
         elif isinstance(answer, Exception):
             failed[name] = answer
         else:
@@ -88,11 +89,11 @@ async def aggregate(
 def _index(rollouts: Path) -> dict[str, _Positions]:
     positions: dict[str, _Positions] = {}
     for line in read_jsonl(rollouts, allow_torn_tail=True):
-        agent = (line.value.get("agent_ref") or {}).get("name")
+        agent = (line.value.get(AGENT_REF) or {}).get("name")
         if agent:
             place = positions.setdefault(agent, _Positions())
-            place.tasks.append(line.value["_ng_task_index"])
-            place.repeats.append(line.value["_ng_rollout_index"])
+            place.tasks.append(line.value[TASK])
+            place.repeats.append(line.value[ROLLOUT])
             place.offsets.append(line.offset)
     return positions
 

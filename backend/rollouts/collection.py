@@ -21,6 +21,7 @@ from backend.errors import GymError
 from backend.events import Event
 from backend.io.json_codec import loads
 from backend.io.jsonl import JsonlWriter, Line, read_jsonl
+from backend.io.row_keys import AGENT_REF, ATTEMPT, ROLLOUT, ROLLOUT_ID, SKILLS_REF, TASK, TASK_SOURCE
 from backend.rollouts.control import DRAIN_SECONDS, RunControl
 from backend.rollouts.failures import Destination, FailedCall, destination_of, failure_record
 from backend.rollouts.run_events import CollectionEnded, CollectionProgress, CollectionStarted, RolloutFinished, RolloutStarted
@@ -33,8 +34,8 @@ LOST_CONNECTION_PAUSE_SECONDS = 1.0
 _DESCRIPTORS_PER_ROLLOUT = 3
 _BODY_BYTES = 8000
 _PROGRESS_STEPS = 100
-_STAMPS = ("_ng_task_index", "_ng_rollout_index", "agent_ref")
-_OPTIONAL_STAMPS = ("task_source", "skills_ref", "_ng_attempt_index", "_ng_rollout_id")
+_STAMPS = (TASK, ROLLOUT, AGENT_REF)
+_OPTIONAL_STAMPS = (TASK_SOURCE, SKILLS_REF, ATTEMPT, ROLLOUT_ID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +131,8 @@ class Collector:
             if line is None:
                 return
             row = line.value
-            agent = row["agent_ref"]["name"]
-            task, rollout = row["_ng_task_index"], row["_ng_rollout_index"]
+            agent = row[AGENT_REF]["name"]
+            task, rollout = row[TASK], row[ROLLOUT]
             await self._events.put(RolloutStarted(task, rollout, agent))
             began = time.monotonic()
             answer = await _call_agent(self.job.agents[agent], line.raw)
@@ -146,7 +147,7 @@ class Collector:
     def _keep(
         self, row: Mapping[str, Any], answer: dict[str, Any] | FailedCall, files: _Offsets, seconds: float
     ) -> RolloutFinished:
-        agent = row["agent_ref"]["name"]
+        agent = row[AGENT_REF]["name"]
         if isinstance(answer, FailedCall):
             record = failure_record(answer)
         else:
@@ -159,7 +160,7 @@ class Collector:
         failure, reason, offset = None, None, None
         if destination is Destination.ROLLOUTS:
             offset = files.rollouts.append(record)
-            self.tally.add_scored(agent, row["_ng_task_index"], reward)
+            self.tally.add_scored(agent, row[TASK], row[ROLLOUT], reward)
         else:
             failure = str(record.get("_ng_failure_class") or "kill_shaped")
             reason = _reason(record)
@@ -168,8 +169,8 @@ class Collector:
             self.tally.add_failed(agent, failure, reason)
         usage = _usage(record)
         return RolloutFinished(
-            task=row["_ng_task_index"],
-            rollout=row["_ng_rollout_index"],
+            task=row[TASK],
+            rollout=row[ROLLOUT],
             agent=agent,
             seconds=round(seconds, 4),
             reward=reward,

@@ -18,13 +18,13 @@ from backend.config.request import ConfigRequest
 from backend.config.resolution import ResolvedConfig, resolve_config
 from backend.config.schema import AGENTS
 from backend.datasets.preparation import declared_datasets, prepare_split
-from backend.datasets.streaming import replacing
 from backend.errors import GymError
 from backend.events import Event, Notice
-from backend.io.files import make_folder
+from backend.io.files import make_folder, replacing
 from backend.io.json_codec import dumps
 from backend.io.jsonl import read_jsonl
 from backend.io.result_paths import ResultPaths
+from backend.io.row_keys import AGENT_REF, ROLLOUT, TASK
 from backend.rollouts.agent_routing import check_agents, check_pairings, resolve_sources
 from backend.rollouts.aggregation import aggregate
 from backend.rollouts.collection import CollectionJob, Collector, explain_nothing_scored, in_flight_limit
@@ -212,7 +212,7 @@ class _Run:
                 if entries:
                     yield MetricsWritten(
                         str(self.plan.paths.aggregate_metrics),
-                        {entry["agent_ref"]["name"]: entry["key_metrics"] for entry in entries},
+                        {entry[AGENT_REF]["name"]: entry["key_metrics"] for entry in entries},
                     )
         finally:
             if guard is not None:
@@ -250,7 +250,7 @@ class _Run:
 def _counted_as_zero(job: CollectionJob, classes: tuple[str, ...]) -> list[dict[str, Any]]:
     if not classes:
         return []
-    scored = {(line.value["_ng_task_index"], line.value["_ng_rollout_index"]) for line in read_jsonl(job.rollouts)}
+    scored = {(line.value[TASK], line.value[ROLLOUT]) for line in read_jsonl(job.rollouts)}
     return failures_as_zero((line.value for line in read_jsonl(job.failures)), classes, scored)
 
 

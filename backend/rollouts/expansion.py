@@ -15,12 +15,10 @@ from itertools import islice
 from typing import Any
 
 from backend.datasets.prompt import apply_prompt_to_row, has_own_input, prompt_conflict
-from backend.errors import Place, closest
-from backend.metrics.records import ROLLOUT, TASK
+from backend.errors import Place, closest, name_some
+from backend.io.row_keys import AGENT_REF, ROLLOUT, SKILLS_REF, TASK, TASK_SOURCE
 from backend.rollouts.expansion_options import DEFAULT, ExpansionOptions
 from backend.rollouts.input_rows import ExpansionError, RowFieldError, RowSource, SourceRow
-
-_MAX_NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +162,13 @@ class _Findings:
             raise prompt_conflict(self._conflicts, place=self._first_place)
         if self._without_agent:
             raise ExpansionError(
-                f"{len(self._without_agent)} row(s) name no agent: {_named(self._without_agent)} (counted from 0)",
+                f"{len(self._without_agent)} row(s) name no agent: {name_some(self._without_agent)} (counted from 0)",
                 place=self._first_place,
                 hint="give them an agent_ref or a task_source, or choose an agent for all rows with --agent",
             )
         if self._without_repeats and isinstance(self.options.num_repeats, Mapping):
             raise ExpansionError(
-                f"num_repeats says nothing for {_named(sorted(self._without_repeats))}",
+                f"num_repeats says nothing for {name_some(sorted(self._without_repeats))}",
                 details=[f"it names: {', '.join(self.options.num_repeats)}"],
                 hint=f"add them, or `{DEFAULT}` for whatever is not named",
             )
@@ -179,14 +177,14 @@ class _Findings:
         """Remarks for the user, at most one of each kind."""
         if self._rerouted:
             pairs = [f"{old} -> {new}" for old, new in self._rerouted]
-            yield f"rows that name an agent are run by another: {_named(pairs)}"
+            yield f"rows that name an agent are run by another: {name_some(pairs)}"
         if isinstance(self.options.num_repeats, Mapping):
             unused = [name for name in self.options.num_repeats if name != DEFAULT and name not in self._names_used]
             if unused:
-                yield f"num_repeats names what no row is for: {_named(unused)}"
+                yield f"num_repeats names what no row is for: {name_some(unused)}"
         idle = [name for name in self.options.fan_out if name not in self._names_used]
         if idle:
-            yield f"fan_out names what no row is for: {_named(idle)}"
+            yield f"fan_out names what no row is for: {name_some(idle)}"
 
     def _number(self, source: SourceRow) -> None:
         given = source.value.get(TASK)
@@ -208,9 +206,9 @@ def _route(source: SourceRow, options: ExpansionOptions) -> _Routed:
     names = [name for name in (own, task_source, DEFAULT) if name is not None]
     mapped = next((options.agent_map[name] for name in names if name in options.agent_map), None)
     if mapped is not None:
-        row["agent_ref"] = {"name": mapped}
+        row[AGENT_REF] = {"name": mapped}
     if options.skills_ref is not None:
-        row["skills_ref"] = dict(options.skills_ref)
+        row[SKILLS_REF] = dict(options.skills_ref)
     agent = mapped or own
     key = next((name for name in (own or task_source, agent) if name in options.fan_out), None)
     targets = options.fan_out[key] if key is not None else (agent,)
@@ -230,9 +228,9 @@ def _repeats(target: str | None, routed: _Routed, options: ExpansionOptions) -> 
 def _copy(row: dict[str, Any], agent: str | None, task: int, rollout: int, options: ExpansionOptions) -> dict[str, Any]:
     copy = dict(row)
     copy["responses_create_params"] = params = dict(row["responses_create_params"])
-    reference = row.get("agent_ref")
+    reference = row.get(AGENT_REF)
     if agent is not None and (reference is None or reference.get("name") != agent):
-        copy["agent_ref"] = {"name": agent}
+        copy[AGENT_REF] = {"name": agent}
     if options.add_seed:
         # Every copy gets a metadata object of its own: a shared one would leave all of them with the last seed.
         params["metadata"] = metadata = dict(params.get("metadata") or {})
@@ -270,7 +268,7 @@ def _params(row: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
 
 
 def _agent_of(row: Mapping[str, Any], place: Place) -> str | None:
-    reference = row.get("agent_ref")
+    reference = row.get(AGENT_REF)
     if reference is None:
         return None
     name = reference.get("name") if isinstance(reference, Mapping) else 0
@@ -280,7 +278,7 @@ def _agent_of(row: Mapping[str, Any], place: Place) -> str | None:
 
 
 def _task_source_of(row: Mapping[str, Any], place: Place) -> str | None:
-    source = row.get("task_source")
+    source = row.get(TASK_SOURCE)
     if source is not None and not isinstance(source, str):
         raise ExpansionError(f"task_source must be the name of a server instance, not {source!r:.60}", place=place)
     return source or None
@@ -296,7 +294,3 @@ def _free_numbers(count: int, given: frozenset[int]) -> Sequence[int]:
 
 def _digest(source: SourceRow) -> bytes:
     return blake2b(source.identity, digest_size=16).digest()
-
-
-def _named(items: Sequence[Any]) -> str:
-    return ", ".join(map(str, items[:_MAX_NAMED])) + (f", … ({len(items)} in all)" if len(items) > _MAX_NAMED else "")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from backend.metrics.records import ROLLOUT, TASK
+from backend.io.row_keys import ROLLOUT, TASK
 from backend.servers.middleware import innermost_error
 
 FAILURE_PREFIX = "_ng_failure_"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from backend.io.result_paths import ResultPaths
+from backend.io.row_keys import AGENT_REF, TASK
 from backend.metrics.headline import AgentScores, summary_rows
 from backend.rollouts.run_events import RunSummary
 from backend.rollouts.tally import Tally
@@ -20,13 +21,13 @@ def run_summary(
     counted_as_zero: Sequence[Mapping[str, Any]] = (),
 ) -> RunSummary:
     """The summary of a run that is over; `entries` are those of the aggregate metrics file, none when there is no file."""
-    key_metrics = {entry["agent_ref"]["name"]: entry["key_metrics"] for entry in entries}
+    key_metrics = {entry[AGENT_REF]["name"]: entry["key_metrics"] for entry in entries}
     agents = []
     for name, agent in tally.agents.items():
         rewards = agent.rewards_by_task()
         for record in counted_as_zero:
-            if record["agent_ref"]["name"] == name:
-                rewards.setdefault(record["_ng_task_index"], []).append(record["reward"])
+            if record[AGENT_REF]["name"] == name:
+                rewards.setdefault(record[TASK], []).append(record["reward"])
         if rewards:
             missing = agent.planned - agent.scored - agent.failed
             agents.append(AgentScores(name, rewards, agent.scored, agent.failed, missing, key_metrics.get(name, {})))

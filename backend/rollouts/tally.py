@@ -1,6 +1,6 @@
 """What a run knows of itself while it goes: counts, averages, and the rewards for its closing summary.
 
-Bounded by the number of tasks: 16 bytes a scored rollout, whatever the rollouts hold.
+Bounded by the number of tasks: 24 bytes a scored rollout, whatever the rollouts hold.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class AgentTally:
     """Answers that came from the agent itself, scored or not; what averages are over."""
     sums: dict[str, float] = field(default_factory=dict)
     tasks: array[int] = field(default_factory=lambda: array("q"))
+    repeats: array[int] = field(default_factory=lambda: array("q"))
     rewards: array[float] = field(default_factory=lambda: array("d"))
 
     def averages(self) -> dict[str, float]:
@@ -31,9 +32,9 @@ class AgentTally:
         return {name: total / self.answers for name, total in self.sums.items()} if self.answers else {}
 
     def rewards_by_task(self) -> dict[int, list[float]]:
-        """The rewards of the scored rollouts of each task, in the order in which they came."""
+        """The rewards of the scored rollouts of each task, in the order of its repeats."""
         grouped: dict[int, list[float]] = {}
-        for task, reward in zip(self.tasks, self.rewards, strict=True):
+        for task, _, reward in sorted(zip(self.tasks, self.repeats, self.rewards, strict=True)):
             grouped.setdefault(task, []).append(reward)
         return grouped
 
@@ -77,13 +78,14 @@ class Tally:
             if isinstance(value, int | float) and not name.startswith("_"):
                 tally.sums[name] = tally.sums.get(name, 0.0) + value
 
-    def add_scored(self, agent: str, task: int, reward: float | None) -> None:
+    def add_scored(self, agent: str, task: int, repeat: int, reward: float | None) -> None:
         """A rollout is in the rollouts file."""
         tally = self.agents[agent]
         tally.finished += 1
         tally.scored += 1
         if reward is not None:
             tally.tasks.append(task)
+            tally.repeats.append(repeat)
             tally.rewards.append(reward)
 
     def add_failed(self, agent: str, failure_class: str, reason: str) -> None:

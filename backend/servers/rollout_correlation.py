@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from backend.errors import GymError
+from backend.io.row_keys import ATTEMPT, ROLLOUT, ROLLOUT_ID, TASK
 
 ROLLOUT_ID_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """Ids go into URL paths and file names; the whole id must match."""
@@ -49,7 +50,7 @@ def maybe_rollout_id_from_run_body(body: Any) -> str | None:
     The explicit `_ng_rollout_id`, else `<task>-<rollout>` from the two indices, else None; `-a<n>` follows when the attempt index
     is above 0. Raises `RolloutIdError` (a ValueError) for an explicit id that is not text of letters, digits, `.`, `_` and `-`.
     """
-    explicit = _field(body, "_ng_rollout_id")
+    explicit = _field(body, ROLLOUT_ID)
     if explicit is not None:
         if not is_rollout_id(explicit):
             raise RolloutIdError(
@@ -58,11 +59,11 @@ def maybe_rollout_id_from_run_body(body: Any) -> str | None:
             )
         rollout_id = explicit
     else:
-        task, rollout = _field(body, "_ng_task_index"), _field(body, "_ng_rollout_index")
+        task, rollout = _field(body, TASK), _field(body, ROLLOUT)
         if task is None or rollout is None:
             return None
         rollout_id = f"{task}-{rollout}"
-    attempt = _field(body, "_ng_attempt_index")
+    attempt = _field(body, ATTEMPT)
     return f"{rollout_id}-a{attempt}" if isinstance(attempt, int) and attempt > 0 else rollout_id
 
 

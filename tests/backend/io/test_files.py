@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from backend.datasets.streaming import replacing, row_line
 from backend.errors import GymError
+from backend.io.files import replacing
+from backend.io.json_codec import dumps_ascii
 
 
 def test_the_old_file_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
@@ -34,4 +35,4 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_a_line_is_ascii_with_spaces() -> None:
-    assert row_line({"b": "é\u2028", "a": [1, 2]}) == b'{"b": "\\u00e9\\u2028", "a": [1, 2]}\n'
+    assert dumps_ascii({"b": "é\u2028", "a": [1, 2]}) == b'{"b": "\\u00e9\\u2028", "a": [1, 2]}'

@@ -1,0 +1,11 @@
+"""The framework's own keys on rows of data, on rollout records and on failed attempts."""
+
+TASK = "_ng_task_index"
+ROLLOUT = "_ng_rollout_index"
+ATTEMPT = "_ng_attempt_index"
+"""How many earlier attempts failed; absent at the first."""
+ROLLOUT_ID = "_ng_rollout_id"
+AGENT_REF = "agent_ref"
+TASK_SOURCE = "task_source"
+"""The server instance whose data set the row is from; routes rows that name no agent."""
+SKILLS_REF = "skills_ref"
