@@ -134,16 +134,15 @@ def _report(error: BaseException) -> None:
         return
     if isinstance(error, GymError):
         print(f"error: {error}", file=sys.stderr)
-        reason = str(error)
+        _tell("\n".join([error.message, *error.details]), error.hint, told=True)
     else:
         traceback.print_exception(error)
-        reason = traceback.format_exception_only(error)[-1].strip()
-    _tell(reason)
+        _tell(traceback.format_exception_only(error)[-1].strip())
 
 
-def _tell(reason: str) -> None:
+def _tell(reason: str, hint: str | None = None, *, told: bool = False) -> None:
     with contextlib.suppress(OSError):
-        process_context().report_failure(reason)
+        process_context().report_failure(reason, hint, told=told)
 
 
 def main(read_order: Callable[[], bytes] = sys.stdin.buffer.read) -> None:

@@ -6,6 +6,7 @@ Plain ASGI classes: Starlette's `BaseHTTPMiddleware` would cost 0.3 ms per reque
 from __future__ import annotations
 
 import ast
+import asyncio
 import base64
 import json
 import logging
@@ -64,6 +65,9 @@ class ErrorEnvelope:
             if started:
                 raise
             await self._answer(error, scope, send)
+        except asyncio.CancelledError:
+            # The server is stopping: one line instead of uvicorn's traceback for every call that was in flight.
+            logger.warning("%s %s: given up, the server stops", scope["method"], scope["path"])
 
     async def _answer(self, error: Exception, scope: Scope, send: Send) -> None:
         headers = [(b"content-type", b"application/json")]

@@ -5,12 +5,14 @@ A process that nobody supervises (a test, `python app.py` by hand) has no contex
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from dataclasses import dataclass
 
 READY = b"R"
 FAILED = b"F"
+_MOST_REPORTED = 1000
 
 
 @dataclass(slots=True)
@@ -26,9 +28,10 @@ class ProcessContext:
         """Say that requests are answered from now on."""
         self._report(READY)
 
-    def report_failure(self, reason: str) -> None:
-        """Say in one line why this server cannot run."""
-        self._report(FAILED + reason.encode("utf-8", "replace")[:4000])
+    def report_failure(self, reason: str, hint: str | None = None, *, told: bool = False) -> None:
+        """Say why this server cannot run; `told` when that is the whole story, so that its output adds nothing."""
+        story = {"reason": reason[:_MOST_REPORTED], "hint": hint and hint[:_MOST_REPORTED], "told": told}
+        self._report(FAILED + json.dumps(story).encode())
 
     def _report(self, message: bytes) -> None:
         if self.report is not None:

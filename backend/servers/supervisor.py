@@ -58,7 +58,8 @@ class ServerProcess:
     pid: int = 0
     ready: bool = False
     ended: int | None = None
-    failure: str = ""
+    failure: dict[str, Any] = field(default_factory=dict)
+    """`reason`, `hint` and `told`, from a server that could say why it ends."""
     last_lines: deque[str] = field(default_factory=lambda: deque(maxlen=_LAST_LINES))
     drained: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -290,7 +291,7 @@ class Stack:
                 process.ready = True
                 self._changes.put_nowait(ServerReady(process.name, time.monotonic() - self._began))
             elif message["is"] == "failed":
-                process.failure = message["reason"]
+                process.failure = message
             elif message["is"] == "ended":
                 process.ended = message["code"]
                 with contextlib.suppress(TimeoutError):  # its last lines explain its end
@@ -341,14 +342,13 @@ class Stack:
         if self.config.get("dry_run"):
             return
         when = "while it ran" if process.ready else "before it was ready"
-        lines = [f"  {line}" for line in process.last_lines]
-        reason = process.failure or _explain(event.code)
+        reason = process.failure.get("reason") or f"{_explain(event.code)}, {when}"
+        lines = [] if process.failure.get("told") else [f"  {line}" for line in process.last_lines]
+        log = self.options.log_folder / log_name(process.name) if self.options.log_folder else None
         raise ServerDied(
-            f"Process `{process.name}` finished unexpectedly! ({reason}, {when})",
-            details=[] if process.failure and len(lines) < 2 else ["its last lines:", *lines] if lines else [],
-            hint=f"its whole output is in {self.options.log_folder / log_name(process.name)}"
-            if self.options.log_folder
-            else None,
+            f"Process `{process.name}` finished unexpectedly! ({reason})",
+            details=["its last lines:", *lines] if lines else [],
+            hint=process.failure.get("hint") or (f"its whole output is in {log}" if log else None),
         )
 
     async def _pump_output(self, process: ServerProcess, descriptor: int) -> None:

@@ -196,7 +196,7 @@ def _forward_report(descriptor: int, name: str, state: _State) -> None:
     if message == READY:
         send_frame(state.control, {"is": "ready", "name": name})
     elif message:
-        send_frame(state.control, {"is": "failed", "name": name, "reason": message[1:].decode("utf-8", "replace")})
+        send_frame(state.control, {"is": "failed", "name": name, **json.loads(message[1:])})
 
 
 if __name__ == "__main__":

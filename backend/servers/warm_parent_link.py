@@ -44,6 +44,7 @@ class WarmParentLink:
             os.close(death_read)
         self._socket = ours
         self._closed = False
+        self._has_children = False
 
     async def messages(self) -> AsyncIterator[dict[str, Any]]:
         """What the warm parent reports, until it is gone."""
@@ -64,6 +65,7 @@ class WarmParentLink:
 
     def send(self, message: dict[str, Any], descriptors: tuple[int, ...] = ()) -> None:
         """Send one message; descriptors go with its first byte. Silently does nothing when the warm parent is gone."""
+        self._has_children = self._has_children or message["do"] == "spawn"
         data = encode_frame(message)
         self._socket.setblocking(True)
         try:
@@ -83,6 +85,8 @@ class WarmParentLink:
         self._closed = True
         os.close(self._death_write)
         self._socket.close()
+        if not self._has_children:  # it may still be importing, and nobody depends on it
+            self.process.kill()
         try:
             self.process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:

@@ -9,7 +9,7 @@ import yaml
 from nemo_gym.config_types import BaseServerConfig
 from nemo_gym.server_utils import ServerClient, global_aiohttp_client_exit
 from responses_api_models.inference_provider.app import InferenceProvider, InferenceProviderConfig
-from tests.backend.servers.loopback import Reply, chat_answer, endpoint, serving
+from tests.loopback import Reply, chat_answer, endpoint, serving
 
 QUESTION = {"input": [{"role": "user", "content": "hi"}]}
 

@@ -16,7 +16,7 @@ from nemo_gym.config_types import BaseServerConfig, ConfigError
 from nemo_gym.server_utils import ServerClient, global_aiohttp_client_exit
 from responses_api_models.llama_cpp_model import app as module
 from responses_api_models.llama_cpp_model.app import LlamaCppModel, LlamaCppModelConfig, find_weights
-from tests.backend.servers.loopback import serving
+from tests.loopback import serving
 
 WHERE = {"host": "127.0.0.1", "port": 1, "entrypoint": "app.py", "name": "policy_model"}
 EXAMPLES = [("What is the capital of Italy?", "Rome"), ("How many legs does a spider have?", "8")]

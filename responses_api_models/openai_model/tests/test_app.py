@@ -8,7 +8,7 @@ import yaml
 from nemo_gym.config_types import BaseServerConfig
 from nemo_gym.server_utils import ServerClient, global_aiohttp_client_exit
 from responses_api_models.openai_model.app import SimpleModelServer, SimpleModelServerConfig
-from tests.backend.servers.loopback import Reply, chat_answer, endpoint, responses_answer, serving
+from tests.loopback import Reply, chat_answer, endpoint, responses_answer, serving
 
 QUESTION = {"input": [{"role": "user", "content": "hi"}]}
 OK = Reply(body=responses_answer())

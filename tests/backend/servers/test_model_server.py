@@ -25,7 +25,7 @@ from backend.servers.model_call_records import (
 )
 from backend.servers.model_server import BaseResponsesAPIModelConfig, SimpleResponsesAPIModel
 from backend.servers.server_utils import ServerClient
-from tests.backend.servers.loopback import chat_answer, responses_answer, serving
+from tests.loopback import chat_answer, responses_answer, serving
 
 
 class EchoModel(SimpleResponsesAPIModel):

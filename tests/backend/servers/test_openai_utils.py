@@ -1,3 +1,4 @@
+import asyncio
 import logging
 import socket
 import time
@@ -15,7 +16,7 @@ from backend.servers.openai_utils import (
     NeMoGymChatCompletion,
     NeMoGymResponse,
 )
-from tests.backend.servers.loopback import Reply, chat_answer, endpoint, responses_answer
+from tests.loopback import Reply, chat_answer, endpoint, responses_answer
 
 KEY = "sk-0123456789abcdef"
 OK = Reply(body=chat_answer())
@@ -170,8 +171,6 @@ async def test_the_first_failure_is_reported_at_once_in_one_line(caplog):
 
 
 async def test_many_calls_do_not_flood_the_log(caplog):
-    import asyncio
-
     caplog.set_level(logging.WARNING)
     async with endpoint(Reply(503, b"busy")) as upstream:
         client = client_of(upstream, retry_budget_seconds=0.3)

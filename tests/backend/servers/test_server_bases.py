@@ -23,7 +23,7 @@ from backend.servers.resources_server import (
     SimpleResourcesServer,
 )
 from backend.servers.server_utils import SESSION_ID_KEY, ServerClient, apply_rollout_prefix
-from tests.loopback import serving
+from tests.loopback import serving_in_thread
 
 RESPONSE = {
     "id": "resp_1", "created_at": 1.0, "model": "m", "object": "response", "output": [], "parallel_tool_calls": True,
@@ -85,7 +85,7 @@ def application(name: str = "counter") -> FastAPI:
 
 @pytest.fixture
 def url() -> Any:
-    with serving(application()) as base:
+    with serving_in_thread(application()) as base:
         yield base
 
 
