@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -157,11 +158,14 @@ def tiny_tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def free_port() -> int:
+def unused_port() -> int:
     """A port that was free a moment ago."""
-    import socket
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    return unused_port()

@@ -293,10 +293,11 @@ def explain_nothing_scored(tally: Tally, failures: Path) -> GymError:
 
 def _what_to_do(reasons: str) -> str | None:
     for sign, advice in (
-        ("401", "check the key: --model-api-key, or policy_api_key in env.yaml"),
-        ("403", "check the key's rights, or policy_api_key in env.yaml"),
-        ("404", "check --model-url (OpenAI-style addresses usually end in /v1) and --model"),
-        ("429", "the endpoint limits its callers: lower --concurrency"),
+        ("HTTP 401", "check the key: --model-api-key, or policy_api_key in env.yaml"),
+        ("HTTP 403", "check the key's rights, or policy_api_key in env.yaml"),
+        ("HTTP 404", "check --model-url (OpenAI-style addresses usually end in /v1) and --model"),
+        ("insufficient_quota", "the account behind the key has no quota left"),
+        ("HTTP 429", "the endpoint limits its callers: lower --concurrency"),
         ("Cannot connect", "check that the model server runs and that --model-url is right"),
     ):
         if sign in reasons:
