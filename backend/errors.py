@@ -7,10 +7,10 @@ Any other exception is a fault of ours and may show a traceback.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, Self
 
 
 class ExitCode(IntEnum):
@@ -75,6 +75,14 @@ class GymError(Exception):
         self.details = tuple(details)
         if exit_code is not None:
             self.exit_code = exit_code
+
+    def masked(self, mask: Callable[[str], str]) -> Self:
+        """This error with `mask` applied to all its texts, so that no secret travels in a message."""
+        self.message = mask(self.message)
+        self.hint = mask(self.hint) if self.hint else self.hint
+        self.details = tuple(mask(line) for line in self.details)
+        self.args = (self.message,)
+        return self
 
     def __str__(self) -> str:
         text = f"{self.place}: {self.message}" if self.place and str(self.place) else self.message

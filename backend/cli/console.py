@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any
 
@@ -18,8 +19,11 @@ def printable(text: str) -> str:
 
 
 def say(text: str = "") -> None:
-    """A line of output, at once."""
-    print(printable(text), flush=True)
+    """A line of output, at once. When nobody reads any more, this and all later output goes nowhere."""
+    try:
+        print(printable(text), flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def warn(text: str) -> None:
@@ -29,7 +33,7 @@ def warn(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """`value` as one line of JSON, ASCII only."""
-    print(json.dumps(value), flush=True)
+    say(json.dumps(value))
 
 
 def print_error(error: GymError, *, as_json: bool = False) -> None:

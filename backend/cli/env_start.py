@@ -21,9 +21,10 @@ def run(parsed: Parsed) -> int:
     link = WarmParentLink()  # imports on the other core while this process does
     try:
         return _run(parsed, request, link)
+    except KeyboardInterrupt:
+        return ExitCode.OK
     finally:
         link.close()
-        say("NeMo Gym finished!")
 
 
 def _run(parsed: Parsed, request: ConfigRequest, link: WarmParentLink) -> int:
@@ -33,8 +34,13 @@ def _run(parsed: Parsed, request: ConfigRequest, link: WarmParentLink) -> int:
     log = EventLog(Path(parsed.values["events"])) if "events" in parsed.values else None
 
     from backend.cli.render_servers import render_server_event
+    from backend.servers.server_events import StackStarting
+
+    started = False
 
     def render(event: Event) -> None:
+        nonlocal started
+        started = started or isinstance(event, StackStarting)
         if log is not None:
             log.append(event)
         render_server_event(event)
@@ -48,3 +54,5 @@ def _run(parsed: Parsed, request: ConfigRequest, link: WarmParentLink) -> int:
     finally:
         if log is not None:
             log.close()
+        if started:
+            say("NeMo Gym finished!")

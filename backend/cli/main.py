@@ -31,10 +31,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr, flush=True)
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output is gone; writing on at exit would only print a second error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.BAD_INPUT
 
 
 def _run(parsed: Parsed | VersionAsked) -> int:
@@ -43,6 +39,10 @@ def _run(parsed: Parsed | VersionAsked) -> int:
 
         print_versions(as_json=parsed.json)
         return ExitCode.OK
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise GymError("the working directory does not exist any more", hint="go to one that does") from None
     if parsed.verbose:
         import logging
 

@@ -9,13 +9,9 @@ from backend.cli.console import say, warn
 from backend.events import Event, Notice
 from backend.servers.server_events import (
     ModelEndpointState,
-    ServerEnded,
-    ServerReady,
-    ServerStarted,
     StackProgress,
     StackReady,
     StackStarting,
-    StackStopped,
 )
 
 _RULE = "#" * 100
@@ -42,8 +38,6 @@ def render_server_event(event: Event, *, with_instances: bool = True) -> None:
             _render_instances(event.instances)
     elif isinstance(event, ModelEndpointState):
         _render_endpoint(event)
-    elif isinstance(event, ServerEnded | ServerReady | ServerStarted | StackStopped):
-        return
 
 
 def _render_instances(instances: tuple[dict[str, Any], ...]) -> None:

@@ -54,7 +54,8 @@ def run_operation(
         loop = asyncio.get_running_loop()
         task = asyncio.ensure_future(consume())
         interruption = _Interruption(task, stop)
-        for number in _SIGNAL_CODES:
+        handled = [number for number in _SIGNAL_CODES if signal.getsignal(number) is not signal.SIG_IGN]  # nohup stays nohup
+        for number in handled:
             loop.add_signal_handler(number, interruption.receive, number)
         try:
             await task
@@ -62,7 +63,7 @@ def run_operation(
             if interruption.first is None:
                 raise
         finally:
-            for number in _SIGNAL_CODES:
+            for number in handled:
                 loop.remove_signal_handler(number)
                 if interruption.first is not None:  # nothing is left to lose; a further signal must not show a traceback
                     signal.signal(number, signal.SIG_IGN)

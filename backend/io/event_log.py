@@ -9,19 +9,21 @@ from typing import Any
 
 from backend.events import EVENT_VERSION, Event
 from backend.io.jsonl import JsonlWriter, read_jsonl
+from backend.io.redact import Redactor
 
 
 class EventLog:
-    """Appends events to a file; `seq` counts from 0 in each log, `t` is seconds since the epoch."""
+    """Appends events to a file; `seq` counts from 0 in each log, `t` is seconds since the epoch. Secrets are masked."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, redactor: Redactor | None = None) -> None:
+        self._redactor = redactor or Redactor()
         self._writer = JsonlWriter(path)
         self._sequence = 0
 
     def append(self, event: Event, at: float | None = None) -> None:
         """Write one event, as happening now or at a given time."""
         head = {"v": EVENT_VERSION, "seq": self._sequence, "t": time.time() if at is None else at, "type": event.type}
-        self._writer.write(head | event.as_fields())
+        self._writer.write(head | self._redactor.tree(event.as_fields()))
         self._sequence += 1
 
     def close(self) -> None:

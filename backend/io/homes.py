@@ -16,16 +16,6 @@ def cache_home(*parts: str) -> Path:
     return _home("cache", "XDG_CACHE_HOME", ".cache").joinpath(*parts)
 
 
-def state_home(*parts: str) -> Path:
-    """Folder for what is true while something runs: the stacks on this machine."""
-    return _home("state", "XDG_STATE_HOME", ".local/state").joinpath(*parts)
-
-
-def config_home(*parts: str) -> Path:
-    """Folder for what the user sets."""
-    return _home("config", "XDG_CONFIG_HOME", ".config").joinpath(*parts)
-
-
 def usable(folder: Path) -> Path | None:
     """`folder`, created where it is missing; None when that is not possible or it cannot be written."""
     try:

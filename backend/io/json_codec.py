@@ -1,7 +1,8 @@
 """JSON in and out of bytes: orjson where it can, the standard library for what it refuses.
 
 orjson refuses integers beyond 64 bits, keys that are not strings, and lone surrogates; none of these may cost a user a rollout.
-Numbers that are not finite become null on the way out.
+Numbers that are not finite become null on the way out. What is nested more deeply than the standard library follows is a
+ValueError in both directions, never a RecursionError.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import orjson
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_TOO_DEEP = "nested too deeply"
 
 
 def dumps(value: Any) -> bytes:
@@ -21,13 +23,15 @@ def dumps(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except (TypeError, orjson.JSONEncodeError):
-        text = json.dumps(_finite(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        return _SURROGATES.sub("\ufffd", text).encode()
+        return _dumps_leniently(value, separators=(",", ":"))
 
 
 def dumps_ascii(value: Any) -> bytes:
     """`value` as JSON in the form of the standard library's defaults: ASCII escapes, `", "` and `": "`."""
-    return json.dumps(value).encode("ascii")
+    try:
+        return json.dumps(value).encode("ascii")
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
 
 
 def dumps_indented(value: Any) -> bytes:
@@ -35,8 +39,7 @@ def dumps_indented(value: Any) -> bytes:
     try:
         return orjson.dumps(value, option=orjson.OPT_INDENT_2)
     except (TypeError, orjson.JSONEncodeError):
-        text = json.dumps(_finite(value), ensure_ascii=False, indent=2, allow_nan=False)
-        return _SURROGATES.sub("\ufffd", text).encode()
+        return _dumps_leniently(value, indent=2)
 
 
 def loads(data: bytes | str) -> Any:
@@ -47,10 +50,25 @@ def loads(data: bytes | str) -> Any:
     """
     try:
         return orjson.loads(data)
-    except orjson.JSONDecodeError:
+    except orjson.JSONDecodeError as refusal:
         text = data if isinstance(data, str) else data.decode("utf-8", "replace")
-        value = json.loads(text.removeprefix("\ufeff"), parse_constant=_refuse_constant)
-        return _without_surrogates(value) if "\\u" in text else value
+        try:
+            value = json.loads(text.removeprefix("\ufeff"), parse_constant=_refuse_constant)
+            return _without_surrogates(value) if "\\u" in text else value
+        except json.JSONDecodeError:
+            raise
+        except RecursionError:
+            raise json.JSONDecodeError(_TOO_DEEP, text, refusal.pos) from None
+        except ValueError:  # Python's limit on the digits of an integer
+            raise json.JSONDecodeError("an integer with too many digits", text, refusal.pos) from None
+
+
+def _dumps_leniently(value: Any, **form: Any) -> bytes:
+    try:
+        text = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, **form)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    return _SURROGATES.sub("\ufffd", text).encode()
 
 
 def _refuse_constant(name: str) -> Any:

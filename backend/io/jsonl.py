@@ -95,10 +95,6 @@ class JsonlWriter:
             raise GymError(f"cannot write {self.path}: {error.strerror}", place=Place(str(self.path))) from error
         return written
 
-    def sync(self) -> None:
-        """Wait until what was written is on the disk."""
-        os.fdatasync(self._descriptor) if hasattr(os, "fdatasync") else os.fsync(self._descriptor)
-
     def close(self) -> None:
         """Close the file; closing twice is fine."""
         if self._descriptor >= 0:

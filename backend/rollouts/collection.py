@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ class Collector:
         self._percent = 0
         self._cancelled = 0
 
-    async def events(self) -> AsyncIterator[Event]:
+    async def events(self) -> AsyncGenerator[Event, None]:
         """Collect everything; ends with `CollectionEnded`. Closing the iterator cancels what is in flight."""
         self._began = time.monotonic()
         self._rows = read_jsonl(self.job.materialized)
@@ -98,10 +98,6 @@ class Collector:
             failure_classes=dict(self.tally.failure_classes),
             seconds=time.monotonic() - self._began,
         )
-
-    async def abort(self, error: Exception) -> None:
-        """End the collection with `error`; what is in flight is given up."""
-        await self._events.put(error)
 
     async def _run_workers(self, files: _Offsets) -> None:
         workers = {asyncio.create_task(self._work(files)) for _ in range(in_flight_limit(self.job))}

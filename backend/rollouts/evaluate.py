@@ -5,11 +5,10 @@ Everything that can be wrong is checked before anything of an earlier run is tou
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import time
-from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,30 +16,30 @@ from typing import Any
 from backend.config.request import ConfigRequest
 from backend.config.resolution import ResolvedConfig, resolve_config
 from backend.config.schema import AGENTS
-from backend.datasets.preparation import declared_datasets, prepare_split
 from backend.errors import GymError
 from backend.events import Event, Notice
-from backend.io.files import make_folder, replacing
+from backend.io.files import replacing
 from backend.io.json_codec import dumps
 from backend.io.jsonl import read_jsonl
+from backend.io.redact import Redactor, mask_command
 from backend.io.result_paths import ResultPaths
 from backend.io.row_keys import AGENT_REF, ROLLOUT, TASK
-from backend.rollouts.agent_routing import check_agents, check_pairings, resolve_sources
 from backend.rollouts.aggregation import aggregate
 from backend.rollouts.collection import CollectionJob, Collector, explain_nothing_scored, in_flight_limit
 from backend.rollouts.control import RunControl
-from backend.rollouts.expansion import ExpansionPlan, plan_expansion
-from backend.rollouts.expansion_options import expansion_options
 from backend.rollouts.failures import failures_as_zero
-from backend.rollouts.input_rows import file_rows
-from backend.rollouts.options import RunOptions, run_options
-from backend.rollouts.run_events import CollectionEnded, MetricsWritten, RunPlanned
+from backend.rollouts.options import run_options
+from backend.rollouts.plan import RunPlan, plan_run
+from backend.rollouts.run_events import MetricsWritten, RunPlanned
 from backend.rollouts.run_folder import RunFolder, file_digest
 from backend.rollouts.summary import run_summary
+from backend.servers.addresses import server_url
 from backend.servers.head_client import fetch_live_config
 from backend.servers.http_client import client_settings, close_http_session, configure_http_client
+from backend.servers.model_call_capture import CaptureStore
 from backend.servers.model_endpoints import endpoint_wait_seconds, model_endpoints, wait_for_endpoints
-from backend.servers.supervisor import ServerDied, Stack, StackOptions
+from backend.servers.rollout_correlation import maybe_rollout_id_from_run_body
+from backend.servers.supervisor import Stack, StackOptions
 from backend.servers.warm_parent_link import WarmParentLink
 
 
@@ -58,19 +57,6 @@ class EvaluationRequest:
     control: RunControl = field(default_factory=RunControl)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """A checked run: nothing is left that could be wrong but the world."""
-
-    options: RunOptions
-    paths: ResultPaths
-    expansion: ExpansionPlan
-    inputs: Path
-    agents_of_sources: Mapping[str, str]
-    planned: Mapping[str, int]
-    """Rollouts by agent."""
-
-
 async def evaluate(request: EvaluationRequest, link: WarmParentLink | None) -> AsyncGenerator[Event, None]:
     """Run an evaluation; the last event is `RunSummary`. `link` starts the servers; without it those that run are used.
 
@@ -78,27 +64,23 @@ async def evaluate(request: EvaluationRequest, link: WarmParentLink | None) -> A
     and keeps every finished rollout.
     """
     serve = link is not None
+    redactor = Redactor()
     try:
         resolved = resolve_config(request.config)
+        redactor = resolved.redactor
         options = run_options(resolved.tree, serve=serve)
         paths = ResultPaths(options.output)
         resolved = _observing(resolved, paths) if request.observe else resolved
         config = resolved.tree if serve else _live_config(resolved, observe=request.observe)
-        make_folder(paths.folder)
-        plan, warnings = _plan(resolved, config, options, paths)
-        folder = RunFolder(paths, request.command, request.events_file)
-        run = _Run(request, resolved, plan, folder)
-        try:
-            for text in (*resolved.warnings, *warnings):
-                yield folder.said(Notice(text, "warning"))
-            async for event in run.events(link, config):
-                yield folder.said(event)
-        except BaseException as error:
-            stopped = isinstance(error, asyncio.CancelledError | GeneratorExit)
-            folder.end("stopped" if stopped else "failed", {"error": None if stopped else str(error)})
-            raise
-        finally:
-            folder.close()
+        with RunFolder(paths, mask_command(request.command, redactor), redactor, request.events_file) as folder:
+            plan = plan_run(resolved, config, options, paths)
+            for text in (*resolved.warnings, *plan.warnings):
+                yield folder.said(Notice(redactor.text(text), "warning"))
+            async with aclosing(_Run(request, resolved, plan, folder).events(link, config)) as events:
+                async for event in events:
+                    yield folder.said(event)
+    except GymError as error:
+        raise error.masked(redactor.text) from None
     finally:
         if link is not None:
             link.close()
@@ -125,45 +107,17 @@ def _live_config(resolved: ResolvedConfig, *, observe: bool) -> dict[str, Any]:
     return live
 
 
-def _plan(
-    resolved: ResolvedConfig, config: Mapping[str, Any], options: RunOptions, paths: ResultPaths
-) -> tuple[_Plan, tuple[str, ...]]:
-    warnings: tuple[str, ...] = ()
-    settings = expansion_options(resolved.tree, resolved.roots)
-    if options.serve:
-        assert options.split is not None
-        prepared = prepare_split(declared_datasets(config, options.split), options.split, paths, resolved.roots)
-        warnings, inputs = prepared.warnings, prepared.path
-        source = file_rows(prepared.path.absolute(), ())
-    else:
-        inputs = Path(str(options.input))
-        source = file_rows(inputs, resolved.roots)
-    expansion = plan_expansion(source, settings)
-    if not expansion.rollouts:
-        raise GymError(f"the input {inputs} has no rows", hint="give it at least one JSON object")
-    agents_of_sources = resolve_sources([str(task_source) for agent, task_source in expansion.planned if agent is None], config)
-    planned: Counter[str] = Counter()
-    pairs = []
-    for (agent, task_source), count in expansion.planned.items():
-        name = agent if agent is not None else agents_of_sources[str(task_source)]
-        planned[name] += count
-        pairs.append((name, task_source))
-    check_agents(planned, config)
-    check_pairings(pairs, config)
-    return _Plan(options, paths, expansion, inputs, agents_of_sources, planned), (*warnings, *expansion.warnings)
-
-
 class _Run:
     """One run from a checked plan to its summary."""
 
-    def __init__(self, request: EvaluationRequest, resolved: ResolvedConfig, plan: _Plan, folder: RunFolder) -> None:
+    def __init__(self, request: EvaluationRequest, resolved: ResolvedConfig, plan: RunPlan, folder: RunFolder) -> None:
         self.request = request
         self.resolved = resolved
         self.plan = plan
         self.folder = folder
         self.began = time.monotonic()
 
-    async def events(self, link: WarmParentLink | None, config: Mapping[str, Any]) -> AsyncIterator[Event]:
+    async def events(self, link: WarmParentLink | None, config: Mapping[str, Any]) -> AsyncGenerator[Event, None]:
         """Everything from here on."""
         plan, paths = self.plan, self.plan.paths
         configure_http_client(client_settings(self.resolved.tree))
@@ -179,72 +133,90 @@ class _Run:
             agents=dict(plan.planned),
         )
         if link is None:
-            async for event in self._collect(job, None):
-                yield event
+            async with aclosing(self._collect(job, _capture_folder(config))) as events:
+                async for event in events:
+                    yield event
             return
-        async with Stack(self.resolved, link, StackOptions(paths.logs.absolute(), any_head_port=True)) as stack:
-            async for event in stack.start():
-                yield event
-            endpoints = model_endpoints(self.resolved.servers)
-            limit = endpoint_wait_seconds(self.resolved.tree)
-            if endpoints and limit > 0:
-                async for state in wait_for_endpoints(endpoints, limit):
-                    yield state
-            async for event in self._collect(dataclasses.replace(job, agents=_agent_urls(stack.config)), stack):
+        async with Stack(self.resolved, link, self._stack_options()) as stack:
+            async with aclosing(stack.start()) as events:
+                async for event in events:
+                    yield event
+            if self.resolved.tree.get("dry_run"):
+                yield Notice("Dry run: every server could be constructed; no rollout was collected.")
+                return
+            job = dataclasses.replace(job, agents=_agent_urls(stack.config))
+            async with aclosing(stack.while_alive(self._wait_and_collect(job))) as events:
+                async for event in events:
+                    yield event
+
+    def _stack_options(self) -> StackOptions:
+        configured = self.resolved.tree.get("nemo_gym_log_dir")
+        folder = Path(configured).absolute() if configured else self.plan.paths.logs.absolute()
+        return StackOptions(folder, append_logs=bool(configured), any_head_port=True)
+
+    async def _wait_and_collect(self, job: CollectionJob) -> AsyncGenerator[Event, None]:
+        endpoints = model_endpoints(self.resolved.servers)
+        limit = endpoint_wait_seconds(self.resolved.tree)
+        if endpoints and limit > 0:
+            async for state in wait_for_endpoints(endpoints, limit):
+                yield state
+        async with aclosing(self._collect(job, _capture_folder(self.resolved.tree))) as events:
+            async for event in events:
                 yield event
 
-    async def _collect(self, job: CollectionJob, stack: Stack | None) -> AsyncIterator[Event]:
-        self._begin()
-        collector = Collector(job, self.request.control)
-        guard = asyncio.create_task(_abort_when_a_server_dies(stack, collector)) if stack is not None else None
-        try:
-            ended: CollectionEnded | None = None
-            async for event in collector.events():
-                if isinstance(event, CollectionEnded):
-                    ended = event
+    async def _collect(self, job: CollectionJob, captures: Path | None) -> AsyncGenerator[Event, None]:
+        self._begin(captures)
+        control, options, paths = self.request.control, self.plan.options, self.plan.paths
+        collector = Collector(job, control)
+        async with aclosing(collector.events()) as events:
+            async for event in events:
                 yield event
-            assert ended is not None
-            entries: list[dict[str, Any]] = []
-            as_zero: list[dict[str, Any]] = []
-            if not self.plan.options.disable_aggregation and ended.scored:
-                as_zero = _counted_as_zero(job, self.plan.options.count_failure_classes_as_zero)
-                entries = await aggregate(job.rollouts, self.plan.paths.aggregate_metrics, job.agents, as_zero)
-                if entries:
-                    yield MetricsWritten(
-                        str(self.plan.paths.aggregate_metrics),
-                        {entry[AGENT_REF]["name"]: entry["key_metrics"] for entry in entries},
-                    )
-        finally:
-            if guard is not None:
-                guard.cancel()
-                await asyncio.gather(guard, return_exceptions=True)
-        if ended.failed and not ended.scored and not self.request.control.draining.is_set():
-            raise explain_nothing_scored(collector.tally, self.plan.paths.failures)
-        state = "stopped" if self.request.control.draining.is_set() else "done"
-        summary = run_summary(state, self.plan.paths, collector.tally, entries, time.monotonic() - self.began, as_zero)
+        tally = collector.tally
+        entries: list[dict[str, Any]] = []
+        as_zero: list[dict[str, Any]] = []
+        if not options.disable_aggregation and tally.scored:
+            as_zero = _counted_as_zero(job, options.count_failure_classes_as_zero)
+            entries = await aggregate(job.rollouts, paths.aggregate_metrics, job.agents, as_zero)
+            if entries:
+                metrics = {entry[AGENT_REF]["name"]: entry.get("key_metrics") or {} for entry in entries}
+                yield MetricsWritten(str(paths.aggregate_metrics), metrics)
+        if tally.failed and not tally.scored and not control.draining.is_set():
+            raise explain_nothing_scored(tally, paths.failures)
+        state = "stopped" if control.draining.is_set() else "done"
+        summary = run_summary(state, paths, tally, entries, time.monotonic() - self.began, as_zero)
         self.folder.end(state, {"scored": summary.scored, "failed": summary.failed, "missing": summary.missing})
         yield summary
 
-    def _begin(self) -> None:
-        """Replace the files of an earlier run by the beginnings of this one."""
-        paths = self.plan.paths
+    def _begin(self, captures: Path | None) -> None:
+        """Replace the files of an earlier run by the beginnings of this one; the new rows are written before the old results go."""
+        paths, plan = self.plan.paths, self.plan
+        inputs_digest = file_digest(plan.inputs)
+        store = CaptureStore(captures) if captures is not None else None
+        with replacing(paths.materialized_inputs.absolute()) as file:
+            for row in plan.expansion.rows(plan.agents_of_sources):
+                file.write(dumps(row) + b"\n")
+                rollout_id = maybe_rollout_id_from_run_body(row) if store is not None else None
+                if store is not None and rollout_id is not None:
+                    store.delete(rollout_id)
         for old in (paths.rollouts, paths.failures, paths.aggregate_metrics):
             old.unlink(missing_ok=True)
-        with replacing(paths.materialized_inputs.absolute()) as file:
-            for row in self.plan.expansion.rows(self.plan.agents_of_sources):
-                file.write(dumps(row) + b"\n")
         self.folder.begin(
             self.resolved.tree,
-            self.resolved.redactor,
             {
-                "serve": self.plan.options.serve,
-                "inputs": str(self.plan.inputs),
-                "inputs_sha256": file_digest(self.plan.inputs),
+                "serve": plan.options.serve,
+                "inputs": str(plan.inputs),
+                "inputs_sha256": inputs_digest,
                 "plan_sha256": file_digest(paths.materialized_inputs),
-                "rollouts": self.plan.expansion.rollouts,
-                "agents": dict(self.plan.planned),
+                "rollouts": plan.expansion.rollouts,
+                "agents": dict(plan.planned),
             },
         )
+
+
+def _capture_folder(config: Mapping[str, Any]) -> Path | None:
+    """Where model calls are recorded, when they are."""
+    folder = config.get("model_call_capture_dir")
+    return Path(str(folder)) if folder and config.get("observability_enabled") else None
 
 
 def _counted_as_zero(job: CollectionJob, classes: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -254,19 +226,11 @@ def _counted_as_zero(job: CollectionJob, classes: tuple[str, ...]) -> list[dict[
     return failures_as_zero((line.value for line in read_jsonl(job.failures)), classes, scored)
 
 
-async def _abort_when_a_server_dies(stack: Stack, collector: Collector) -> None:
-    try:
-        async for _ in stack.watch():
-            pass
-    except ServerDied as error:
-        await collector.abort(error)
-
-
 def _agent_urls(config: Mapping[str, Any]) -> dict[str, str]:
     """Base URLs of the agent instances of a configuration in which ports are filled in."""
     urls = {}
     for name, block in config.items():
         if isinstance(block, Mapping) and isinstance(block.get(AGENTS), Mapping):
             implementation = next(iter(block[AGENTS].values()))
-            urls[str(name)] = f"http://{implementation['host']}:{implementation['port']}"
+            urls[str(name)] = server_url(implementation["host"], implementation["port"])
     return urls

@@ -30,7 +30,6 @@ class RunOptions:
     """Most rollouts in flight; None leaves it to the machine's limits."""
     disable_aggregation: bool = False
     count_failure_classes_as_zero: tuple[str, ...] = ()
-    agent_name: str | None = None
 
 
 def run_options(config: Mapping[str, Any], *, serve: bool) -> RunOptions:
@@ -60,22 +59,35 @@ def run_options(config: Mapping[str, Any], *, serve: bool) -> RunOptions:
     if serve and split not in SPLITS:
         raise UsageError(f"invalid configuration: split (must be one of {', '.join(SPLITS)}, not {split!r})")
     return RunOptions(
-        output=_output_path(config["output_jsonl_fpath"]),
+        output=_output_path(config["output_jsonl_fpath"], serve=serve),
         serve=serve,
         input=_text(config, "input_jsonl_fpath"),
         split=_text(config, "split"),
         concurrency=_concurrency(config),
         disable_aggregation=bool(config.get("disable_aggregation")),
-        count_failure_classes_as_zero=tuple(map(str, config.get("count_failure_classes_as_zero") or ())),
-        agent_name=_text(config, "agent_name"),
+        count_failure_classes_as_zero=_classes(config.get("count_failure_classes_as_zero")),
     )
 
 
-def _output_path(value: Any) -> Path:
+def _output_path(value: Any, *, serve: bool) -> Path:
     path = Path(str(value)).expanduser()
     if path.is_dir() or not path.name:
         raise UsageError(f"--output {value} is a folder", hint=f"name a file in it, such as {path / 'rollouts.jsonl'}")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"--output {value} is not a regular file, and this run would replace it")
+    if serve and not path.suffix:
+        # The prepared data goes into a folder of the output's name without its suffix.
+        raise UsageError(f"--output {value} has no suffix", hint=f"call it {path.name}.jsonl")
     return path
+
+
+def _classes(value: Any) -> tuple[str, ...]:
+    items = value.split(",") if isinstance(value, str) else (value or ())
+    if not isinstance(items, list | tuple) or not all(isinstance(item, str) and item.strip() for item in items):
+        raise UsageError(
+            f"invalid configuration: count_failure_classes_as_zero (must be a list of failure classes, not {value!r})"
+        )
+    return tuple(item.strip() for item in items)
 
 
 def _text(config: Mapping[str, Any], key: str) -> str | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -11,13 +14,13 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from backend.errors import GymError, Place
 from backend.events import Event
 from backend.io.event_log import EventLog
 from backend.io.files import make_folder, write_atomically
-from backend.io.json_codec import dumps_indented, loads
+from backend.io.json_codec import dumps_indented
 from backend.io.redact import Redactor
 from backend.io.result_paths import ResultPaths
 from backend.package_info import GYM_TUI_VERSION, __version__
@@ -31,17 +34,32 @@ class RunFolder:
     Nothing of an earlier run is touched before `begin`; events said earlier are kept and written then.
     """
 
-    def __init__(self, paths: ResultPaths, command: Sequence[str], events_copy: Path | None = None) -> None:
+    def __init__(self, paths: ResultPaths, command: Sequence[str], redactor: Redactor, events_copy: Path | None = None) -> None:
         self.paths = paths
         self._command = list(command)
+        self._redactor = redactor
         self._waiting: list[tuple[float, Event]] = []
         self._log: EventLog | None = None
-        self._copy = EventLog(events_copy) if events_copy is not None else None
+        self._copy: EventLog | None = None
         self._record: dict[str, Any] = {}
-        self._redactor = Redactor()
         make_folder(paths.folder)
         make_folder(paths.run_folder)
         self._lock = self._take_lock()
+        try:
+            self._copy = EventLog(events_copy, redactor) if events_copy is not None else None
+        except GymError:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        if error is not None:
+            stopped = isinstance(error, asyncio.CancelledError | GeneratorExit)
+            text = error.message if isinstance(error, GymError) else repr(error)
+            self.end("stopped" if stopped else "failed", {"error": None if stopped else text})
+        self.close()
 
     def said(self, event: Event) -> Event:
         """Record an event, and give it back."""
@@ -54,13 +72,12 @@ class RunFolder:
             self._log.append(event, now)
         return event
 
-    def begin(self, config: Mapping[str, Any], redactor: Redactor, facts: Mapping[str, Any]) -> None:
+    def begin(self, config: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         """Replace what an earlier run left here by this run's record and events; secrets are masked."""
-        self._redactor = redactor
         self.paths.events.unlink(missing_ok=True)
         self._record = {
             "state": "running",
-            "command": [redactor.text(word) for word in self._command],
+            "command": self._command,
             "cwd": str(Path.cwd()),
             "host": socket.gethostname(),
             "pid": os.getpid(),
@@ -73,10 +90,10 @@ class RunFolder:
                 "platform": sys.platform,
             },
             **facts,
-            "config": redactor.tree(config),
+            "config": config,
         }
         self._write_record()
-        self._log = EventLog(self.paths.events)
+        self._log = EventLog(self.paths.events, self._redactor)
         for at, event in self._waiting:
             self._log.append(event, at)
         self._waiting.clear()
@@ -94,42 +111,57 @@ class RunFolder:
                 log.close()
         self._log = self._copy = None
         if self._lock >= 0:
+            if not self._record and not self._knows_an_earlier_run():
+                self._lock_path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # logs of servers that could not start stay
+                    self.paths.run_folder.rmdir()
             os.close(self._lock)
             self._lock = -1
 
     def _write_record(self) -> None:
         write_atomically(self.paths.run_record, dumps_indented(self._redactor.tree(self._record)) + b"\n")
 
+    @property
+    def _lock_path(self) -> Path:
+        return self.paths.run_folder / "lock"
+
+    def _knows_an_earlier_run(self) -> bool:
+        return self.paths.run_record.exists() or self.paths.events.exists()
+
     def _take_lock(self) -> int:
-        path = self.paths.run_folder / "lock"
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise GymError(f"cannot write {path}: {error.strerror}", place=Place(str(path))) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = _text(os.read(descriptor, 200))
-            os.close(descriptor)
-            raise GymError(
-                f"another run is writing {self.paths.rollouts}" + (f" ({holder})" if holder else ""),
-                hint="wait for it, or choose another --output",
-            ) from None
+        path = self._lock_path
+        while True:
+            try:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            except OSError as error:
+                raise GymError(f"cannot write {path}: {error.strerror}", place=Place(str(path))) from error
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                holder = os.read(descriptor, 200).decode("utf-8", "replace").strip()
+                os.close(descriptor)
+                raise self._refusal(error, holder) from None
+            if _is_still(descriptor, path):
+                break
+            os.close(descriptor)  # whoever held it has just removed it
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode())
         return descriptor
 
+    def _refusal(self, error: OSError, holder: str) -> GymError:
+        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+            return GymError(f"cannot lock {self._lock_path}: {error.strerror}", place=Place(str(self._lock_path)))
+        return GymError(
+            f"another run is writing {self.paths.rollouts}" + (f" ({holder})" if holder else ""),
+            hint="wait for it, or choose another --output",
+        )
 
-def read_run_record(folder: Path) -> dict[str, Any]:
-    """The record of a run folder. Raises `GymError` when there is none or it cannot be read."""
-    path = folder / "run.json"
+
+def _is_still(descriptor: int, path: Path) -> bool:
     try:
-        record = loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise GymError(f"cannot read the run record {path}: {error}", place=Place(str(path))) from error
-    if not isinstance(record, dict):
-        raise GymError(f"the run record {path} is not an object", place=Place(str(path)))
-    return record
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def file_digest(path: Path) -> str:
@@ -139,7 +171,3 @@ def file_digest(path: Path) -> str:
         while block := file.read(_CHUNK):
             digest.update(block)
     return digest.hexdigest()
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace").strip()

@@ -16,11 +16,12 @@ from backend.config.config_types import AggregateMetrics, AggregateMetricsReques
 from backend.config.global_config import get_first_server_config_dict
 from backend.metrics.reward_profile import AggregateMetricsMixin
 from backend.responses.schema import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
+from backend.servers.addresses import server_url
 from backend.servers.endpoint import add_json_route
 from backend.servers.middleware import ROLLOUT_PREFIX
 from backend.servers.resources_server import BaseRunRequest, BaseVerifyResponse
 from backend.servers.rollout_correlation import maybe_rollout_id_from_run_body, rollout_context
-from backend.servers.server_utils import SimpleServer, apply_rollout_prefix, get_server_url
+from backend.servers.server_utils import SimpleServer, apply_rollout_prefix
 
 __all__ = [
     "AggregateMetrics",
@@ -91,7 +92,7 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
     def resolve_model_base_url(self, model_server_name: str, rollout_id: str | None = None) -> str:
         """An OpenAI-style base URL (ending in `/v1`) of a model server, for clients that build their own requests."""
         block = get_first_server_config_dict(self.server_client.global_config_dict, model_server_name)
-        base = f"http://{block['host']}:{block['port']}" if block else get_server_url(model_server_name)
+        base = server_url(block["host"], block["port"])
         return f"{apply_rollout_prefix(base, rollout_id, self._captures_tokens())}/v1"
 
     def _captures_tokens(self) -> bool:

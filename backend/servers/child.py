@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
+import pickle
 import random
 import runpy
 import signal
@@ -146,8 +146,8 @@ def _tell(reason: str, hint: str | None = None, *, told: bool = False) -> None:
 
 
 def main(read_order: Callable[[], bytes] = sys.stdin.buffer.read) -> None:
-    """Entry of a fresh interpreter: the order, the settings and the descriptors come as JSON on standard input."""
-    message = json.loads(read_order())
+    """Entry of a fresh interpreter: the order, the settings and the descriptors come pickled on standard input."""
+    message = pickle.loads(read_order())
     order = ServerOrder(**{**message["order"], "instances": tuple(message["order"]["instances"])})
     live(order, message["settings"], ChildDescriptors(**message["descriptors"]), os.getppid())
 

@@ -1,8 +1,11 @@
-"""Messages between the supervisor and the warm parent: length-prefixed JSON on a Unix socket, with file descriptors beside it."""
+"""Messages between the supervisor and the warm parent: length-prefixed on a Unix socket, with file descriptors beside them.
+
+Pickled, because a configuration may have keys that JSON turns into text; both ends are this program, on a private socket.
+"""
 
 from __future__ import annotations
 
-import json
+import pickle
 import socket
 import struct
 from typing import Any
@@ -13,7 +16,7 @@ _MAX_DESCRIPTORS = 8
 
 def encode_frame(message: dict[str, Any]) -> bytes:
     """The bytes of one message."""
-    body = json.dumps(message).encode()
+    body = pickle.dumps(message)
     return _LENGTH.pack(len(body)) + body
 
 
@@ -21,8 +24,7 @@ def send_frame(connection: socket.socket, message: dict[str, Any], descriptors: 
     """Send one message; the descriptors arrive with its first byte. The socket must be blocking."""
     data = encode_frame(message)
     if descriptors:
-        sent = socket.send_fds(connection, [data], list(descriptors))
-        data = data[sent:]
+        data = data[socket.send_fds(connection, [data], list(descriptors)) :]
     connection.sendall(data)
 
 
@@ -50,7 +52,7 @@ class FrameReader:
             end = _LENGTH.size + length
             if len(self._buffer) < end:
                 break
-            messages.append(json.loads(self._buffer[_LENGTH.size : end]))
+            messages.append(pickle.loads(bytes(self._buffer[_LENGTH.size : end])))
             del self._buffer[:end]
         return messages
 

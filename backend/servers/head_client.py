@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from backend.errors import GymError
+from backend.servers.addresses import server_url
 
 TIMEOUT_SECONDS = 5.0
 
@@ -20,8 +21,9 @@ def fetch_json(host: str, port: int, path: str, timeout: float = TIMEOUT_SECONDS
 
     Raises `OSError` (refused, timed out, …) or `ValueError` (not 200, not JSON).
     """
-    connection = http.client.HTTPConnection(host, port, timeout=timeout)
+    connection: http.client.HTTPConnection | None = None
     try:
+        connection = http.client.HTTPConnection(host, port, timeout=timeout)
         connection.request("GET", path)
         answer = connection.getresponse()
         body = answer.read()
@@ -31,7 +33,8 @@ def fetch_json(host: str, port: int, path: str, timeout: float = TIMEOUT_SECONDS
     except http.client.HTTPException as error:
         raise ValueError(str(error) or type(error).__name__) from error
     finally:
-        connection.close()
+        if connection is not None:
+            connection.close()
 
 
 def fetch_live_config(host: str, port: int) -> dict[str, Any]:
@@ -55,7 +58,7 @@ def fetch_live_config(host: str, port: int) -> dict[str, Any]:
 def _unreachable(host: str, port: int, error: Exception) -> HeadServerUnreachable:
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return HeadServerUnreachable(
-        f"no head server answers at http://{host}:{port} ({reason})",
+        f"no head server answers at {server_url(host, port)} ({reason})",
         hint="start the servers with `gym env start`, or give the right address with "
         "`++head_server.host=… ++head_server.port=…` or in env.yaml",
     )

@@ -131,7 +131,7 @@ async def send(method: str, url: str, rule: RetryRule, **kwargs: Any) -> aiohttp
     while True:
         try:
             return await http_session().request(method, url, **kwargs)
-        except aiohttp.ClientConnectorError as error:
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             connect_failures += 1
             elapsed = time.monotonic() - began
             exhausted = rule.connect_retries is not None and connect_failures > rule.connect_retries

@@ -23,6 +23,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend.io.json_codec import dumps, loads
+from backend.servers.rollout_correlation import is_rollout_id
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,6 @@ _RUN_SECRET = secrets.token_hex(32)
 ROLLOUT_PREFIX = re.compile(r"^/ng-rollout/(?P<id>[^/]+)(?P<capture>/training-token-capture)?(?P<rest>/.*)$")
 _MOST_HOPS = 8
 _QUOTED_ANSWER = re.compile(r"Hit an exception in \S+ calling an inner server: (?P<body>b['\"].*)", re.DOTALL)
-ROLLOUT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class ErrorEnvelope:
@@ -191,7 +191,7 @@ class RolloutPathPrefix:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             match = ROLLOUT_PREFIX.match(scope["path"])
-            if match and ROLLOUT_ID.fullmatch(match["id"]):
+            if match and is_rollout_id(match["id"]):
                 rest = (match["capture"] or "") + match["rest"]
                 scope = {**scope, "path": rest, "raw_path": rest.encode()}
         await self.app(scope, receive, send)

@@ -24,7 +24,8 @@ from backend.errors import GymError
 from backend.io.files import make_folder
 from backend.io.json_codec import dumps, loads
 from backend.io.jsonl import read_jsonl
-from backend.servers.middleware import ROLLOUT_ID, ROLLOUT_PREFIX
+from backend.servers.middleware import ROLLOUT_PREFIX
+from backend.servers.rollout_correlation import is_rollout_id
 
 logger = logging.getLogger(__name__)
 
@@ -147,7 +148,7 @@ class ModelCallCapture:
         path, rollout_id = match["rest"], match["id"]
         scope = {**scope, "path": path, "raw_path": path.encode()}
         dialect = DIALECTS.get(path) if scope["method"] == "POST" else None
-        if self.store is None or dialect is None or not ROLLOUT_ID.fullmatch(rollout_id):
+        if self.store is None or dialect is None or not is_rollout_id(rollout_id):
             await self.app(scope, receive, send)
             return
         await self._recorded(_Call(self.store, rollout_id, dialect, self.model_ref), scope, receive, send)

@@ -13,6 +13,7 @@ import aiohttp
 
 from backend.config.resolution import ServerInstance
 from backend.errors import GymError
+from backend.io.redact import Redactor
 from backend.servers.http_client import http_session
 from backend.servers.server_events import ModelEndpointState
 
@@ -27,6 +28,11 @@ class ModelEndpoint:
 
     url: str
     key: str
+
+    @property
+    def shown(self) -> str:
+        """The address without credentials."""
+        return Redactor().text(self.url)
 
     @property
     def probe_url(self) -> str:
@@ -79,7 +85,7 @@ async def wait_for_endpoints(endpoints: Sequence[ModelEndpoint], limit_seconds: 
             reasons = {state.url: state.reason for state in states}
             raise GymError(
                 f"no model endpoint answered within {limit_seconds:g} s: "
-                + ", ".join(f"{endpoint.url} (from {endpoint.key}): {reasons[endpoint.url]}" for endpoint in waiting),
+                + ", ".join(f"{endpoint.shown} (from {endpoint.key}): {reasons[endpoint.shown]}" for endpoint in waiting),
                 hint="start the model server, or correct the address with --model-url",
             )
         await asyncio.sleep(PROBE_INTERVAL_SECONDS)
@@ -89,21 +95,21 @@ async def _probe(endpoint: ModelEndpoint) -> ModelEndpointState:
     try:
         timeout = aiohttp.ClientTimeout(total=PROBE_TIMEOUT_SECONDS)
         async with http_session().get(endpoint.probe_url, timeout=timeout, allow_redirects=False):
-            return ModelEndpointState(endpoint.url, endpoint.key, "answering")
+            return ModelEndpointState(endpoint.shown, endpoint.key, "answering")
     except (aiohttp.ClientSSLError, aiohttp.ClientConnectorCertificateError):
-        return ModelEndpointState(endpoint.url, endpoint.key, "answering")
+        return ModelEndpointState(endpoint.shown, endpoint.key, "answering")
     except aiohttp.ClientConnectorDNSError as error:
-        return ModelEndpointState(endpoint.url, endpoint.key, "unknown host", error.os_error.strerror or "name not known")
+        return ModelEndpointState(endpoint.shown, endpoint.key, "unknown host", error.os_error.strerror or "name not known")
+    except TimeoutError:
+        return ModelEndpointState(endpoint.shown, endpoint.key, "unreachable", f"no answer within {PROBE_TIMEOUT_SECONDS:g} s")
     except (aiohttp.ClientConnectorError, OSError) as error:
         reason = getattr(error, "os_error", error)
         if isinstance(reason, socket.gaierror):
-            return ModelEndpointState(endpoint.url, endpoint.key, "unknown host", reason.strerror or "name not known")
-        return ModelEndpointState(endpoint.url, endpoint.key, "unreachable", getattr(reason, "strerror", None) or str(reason))
-    except TimeoutError:
-        return ModelEndpointState(endpoint.url, endpoint.key, "unreachable", f"no answer within {PROBE_TIMEOUT_SECONDS:g} s")
+            return ModelEndpointState(endpoint.shown, endpoint.key, "unknown host", reason.strerror or "name not known")
+        return ModelEndpointState(endpoint.shown, endpoint.key, "unreachable", getattr(reason, "strerror", None) or str(reason))
     except aiohttp.InvalidURL as error:
         raise GymError(
-            f"{endpoint.key} is not a URL: {endpoint.url}", hint="give one such as http://localhost:8000/v1"
+            f"{endpoint.key} is not a URL: {endpoint.shown}", hint="give one such as http://localhost:8000/v1"
         ) from error
     except aiohttp.ClientError:
-        return ModelEndpointState(endpoint.url, endpoint.key, "answering")
+        return ModelEndpointState(endpoint.shown, endpoint.key, "answering")

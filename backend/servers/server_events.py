@@ -75,13 +75,3 @@ class ModelEndpointState(Event):
     key: str
     state: str
     reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class StackStopped(Event):
-    """Every process of the stack is gone."""
-
-    type: ClassVar[str] = "stack.stopped"
-    seconds: float
-    killed: tuple[str, ...] = ()
-    """Those that did not end by themselves in time."""

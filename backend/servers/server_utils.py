@@ -29,6 +29,7 @@ from backend.config.global_config import (
 )
 from backend.errors import GymError
 from backend.io.json_codec import loads
+from backend.servers.addresses import server_url
 from backend.servers.endpoint import answer_invalid_body
 from backend.servers.http_client import RetryRule, close_http_session, http_session, raise_descriptor_limit, send
 from backend.servers.middleware import SESSION_ID_KEY, ErrorEnvelope, SessionCookies
@@ -227,7 +228,7 @@ class ServerClient:
 
 
 def _base_url(block: Any) -> str:
-    return f"http://{block['host']}:{block['port']}"
+    return server_url(block["host"], block["port"])
 
 
 class BaseServer(BaseModel, ABC):

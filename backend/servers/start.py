@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 from backend.config.request import ConfigRequest
-from backend.config.resolution import resolve_config
+from backend.config.resolution import ResolvedConfig, resolve_config
+from backend.errors import GymError
 from backend.events import Event, Notice
+from backend.io.redact import Redactor
 from backend.servers.http_client import close_http_session
 from backend.servers.model_endpoints import endpoint_wait_seconds, model_endpoints, wait_for_endpoints
 from backend.servers.server_events import StackReady
@@ -33,29 +35,28 @@ async def start_environment(request: StartRequest, link: WarmParentLink) -> Asyn
 
     Closing the generator stops every process. Events: those of `server_events`.
     """
+    redactor = Redactor()
     try:
         resolved = resolve_config(request.config)
+        redactor = resolved.redactor
         for warning in resolved.warnings:
-            yield Notice(warning, "warning")
+            yield Notice(redactor.text(warning), "warning")
         log_folder = resolved.tree.get("nemo_gym_log_dir")
-        options = StackOptions(Path(log_folder).absolute() if log_folder else None, request.on_output)
-        async with Stack(resolved, link, options) as stack:
-            endpoints = model_endpoints(resolved.servers)
-            limit = endpoint_wait_seconds(resolved.tree)
-            probes = _Probes(wait_for_endpoints(endpoints, limit) if endpoints and limit > 0 else None)
-            try:
-                async for event in stack.start():
-                    if isinstance(event, StackReady):
-                        for state in probes.known():
-                            yield state
+        options = StackOptions(Path(log_folder).absolute() if log_folder else None, on_output=request.on_output)
+        async with Stack(resolved, link, options) as stack, _Probes(resolved) as probes, aclosing(stack.start()) as starting:
+            async for event in starting:
+                if isinstance(event, StackReady):
+                    for state in probes.known():
+                        yield state
+                yield event
+            if resolved.tree.get("dry_run"):
+                yield Notice("Dry run: every server could be constructed.")
+                return
+            async with aclosing(stack.while_alive(probes.states())) as changes:
+                async for event in changes:
                     yield event
-                if resolved.tree.get("dry_run"):
-                    await stack.wait_until_dry_run_is_over()
-                    return
-                async for event in _merge(probes, stack):
-                    yield event
-            finally:
-                await probes.close()
+    except GymError as error:
+        raise error.masked(redactor.text) from None
     finally:
         link.close()
         await close_http_session()
@@ -64,49 +65,44 @@ async def start_environment(request: StartRequest, link: WarmParentLink) -> Asyn
 class _Probes:
     """Endpoint probing that runs beside the start of the servers."""
 
-    def __init__(self, states: AsyncIterator[Event] | None) -> None:
-        self.queue: asyncio.Queue[Event] = asyncio.Queue()
-        self.task = asyncio.create_task(self._collect(states)) if states is not None else None
+    def __init__(self, resolved: ResolvedConfig) -> None:
+        self._endpoints = model_endpoints(resolved.servers)
+        self._limit = endpoint_wait_seconds(resolved.tree)
+        self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
 
-    async def _collect(self, states: AsyncIterator[Event]) -> None:
-        async for state in states:
-            self.queue.put_nowait(state)
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._collect())
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
 
     def known(self) -> list[Event]:
-        states = []
-        while not self.queue.empty():
-            states.append(self.queue.get_nowait())
+        """What has been found out so far."""
+        states: list[Event] = []
+        while not self._queue.empty():
+            state = self._queue.get_nowait()
+            if state is not None:
+                states.append(state)
         return states
 
-    async def close(self) -> None:
-        if self.task is not None:
-            self.task.cancel()
-            with contextlib.suppress(asyncio.CancelledError, Exception):
-                await self.task
+    async def states(self) -> AsyncGenerator[Event, None]:
+        """What is still found out, then nothing for ever; raises what the probing raised."""
+        assert self._task is not None
+        while not (self._task.done() and self._queue.empty()):
+            state = await self._queue.get()
+            if state is not None:
+                yield state
+        self._task.result()
+        await asyncio.Event().wait()
 
-
-async def _merge(probes: _Probes, stack: Stack) -> AsyncIterator[Event]:
-    """Changes of servers and endpoints as they come; raises what ends either."""
-    watching = stack.watch()
-    next_change = asyncio.ensure_future(anext(watching))
-    next_state = asyncio.ensure_future(probes.queue.get())
-    try:
-        while True:
-            waiting_for: set[asyncio.Future[Any]] = {next_change, next_state}
-            if probes.task is not None:
-                waiting_for.add(probes.task)
-            done, _ = await asyncio.wait(waiting_for, return_when=asyncio.FIRST_COMPLETED)
-            if next_state in done:
-                yield next_state.result()
-                next_state = asyncio.ensure_future(probes.queue.get())
-            if next_change in done:
-                yield next_change.result()
-                next_change = asyncio.ensure_future(anext(watching))
-            if probes.task is not None and probes.task in done:
-                for state in probes.known():
-                    yield state
-                finished, probes.task = probes.task, None
-                finished.result()
-    finally:
-        next_change.cancel()
-        next_state.cancel()
+    async def _collect(self) -> None:
+        try:
+            if self._endpoints and self._limit > 0:
+                async for state in wait_for_endpoints(self._endpoints, self._limit):
+                    self._queue.put_nowait(state)
+        finally:
+            self._queue.put_nowait(None)

@@ -13,10 +13,12 @@ from urllib.parse import urlsplit
 from backend.config.request import ConfigRequest
 from backend.config.schema import DEFAULT_HEAD_PORT
 from backend.io.roots import search_roots
+from backend.servers.addresses import server_url
 from backend.servers.head_client import fetch_json
 
 SERVER_TIMEOUT_SECONDS = 2.0
 _MAX_PROBES_AT_ONCE = 32
+_SHOWN = {"process_name", "server_type", "name", "port", "pid", "url"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,15 @@ def environment_status(host: str, port: int) -> EnvironmentStatus:
 
     A head server that does not answer is no error: there is nothing running there.
     """
-    head_url = f"http://{host}:{port}"
+    head_url = server_url(host, port)
     try:
         instances = fetch_json(host, port, "/server_instances")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return EnvironmentStatus(head_url, (), f"no head server answers at {head_url} ({reason})")
-    if not isinstance(instances, list):
+    if not isinstance(instances, list) or not all(
+        isinstance(instance, dict) and instance.keys() >= _SHOWN for instance in instances
+    ):
         return EnvironmentStatus(head_url, (), f"what answers at {head_url} is not a head server")
     with ThreadPoolExecutor(max_workers=min(_MAX_PROBES_AT_ONCE, max(1, len(instances)))) as pool:
         servers = tuple(pool.map(_with_status, instances))

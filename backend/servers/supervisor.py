@@ -5,38 +5,36 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import logging
 import os
 import secrets
 import signal
 import socket
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from backend.config.resolution import ResolvedConfig, ServerInstance
 from backend.errors import GymError
 from backend.events import Event
+from backend.servers.addresses import server_url
 from backend.servers.child import HEAD_SERVER_KIND, ServerOrder
 from backend.servers.folders import missing_requirements, server_folder
 from backend.servers.ports import PortTaken, bind_in_range, bind_listener
-from backend.servers.server_events import (
-    ServerEnded,
-    ServerReady,
-    ServerStarted,
-    StackProgress,
-    StackReady,
-    StackStarting,
-    StackStopped,
-)
+from backend.servers.server_events import ServerEnded, ServerReady, ServerStarted, StackProgress, StackReady, StackStarting
 from backend.servers.warm_parent_link import WarmParentLink
+
+logger = logging.getLogger(__name__)
 
 HEAD_SERVER_NAME = "head_server"
 STOP_GRACE_SECONDS = 3.0
 PROGRESS_INTERVAL_SECONDS = 30.0
 _LAST_LINES = 20
+_DRAIN_SECONDS = 0.5
 _SIGNAL_EXPLANATIONS = {signal.SIGKILL: "killed, perhaps for lack of memory", signal.SIGSEGV: "crashed in native code"}
 
 OutputSink = Callable[[str, str], None]
@@ -66,12 +64,13 @@ class ServerProcess:
 
 @dataclass(frozen=True, slots=True)
 class StackOptions:
-    """`log_folder`: one file per server is written there. `on_output`: gets every line of every server.
+    """`log_folder`: one file per server is written there, `append_logs` after what it holds. `on_output`: gets every line.
 
     `any_head_port`: when the default head port is taken, use another one; right when nobody else must find this stack.
     """
 
     log_folder: Path | None = None
+    append_logs: bool = True
     on_output: OutputSink | None = None
     any_head_port: bool = False
 
@@ -106,7 +105,7 @@ class Stack:
     @property
     def head_url(self) -> str:
         head = self.config["head_server"]
-        return f"http://{head['host']}:{head['port']}"
+        return server_url(head["host"], head["port"])
 
     def instances(self) -> list[dict[str, Any]]:
         """The servers as the head server describes them, in configuration order."""
@@ -130,7 +129,7 @@ class Stack:
             if process.instance is not None
         ]
 
-    async def start(self) -> AsyncIterator[Event]:
+    async def start(self) -> AsyncGenerator[Event, None]:
         """Start everything; the last event is `StackReady`.
 
         Raises `ServerDied` naming the first server that ended, with its last lines; `GymError` for a folder, requirement or port
@@ -152,26 +151,50 @@ class Stack:
         finally:
             for listener in listeners.values():
                 listener.close()
+        if self.config.get("dry_run"):
+            await self._wait_until_dry_run_is_over()
+            return
         async for event in self._wait_until_ready():
             yield event
         yield StackReady(time.monotonic() - self._began, tuple(self.instances()))
 
-    async def watch(self) -> AsyncIterator[Event]:
-        """Changes after readiness; raises `ServerDied` when a server ends."""
+    async def while_alive(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """Pass `events` on for as long as all servers live; raises `ServerDied`, and closes `events`, as soon as one has ended."""
+        death = asyncio.ensure_future(self._wait_for_a_death())
+        try:
+            async with aclosing(events):
+                while True:
+                    step = asyncio.ensure_future(anext(events))
+                    try:
+                        await asyncio.wait({step, death}, return_when=asyncio.FIRST_COMPLETED)
+                        if death.done():
+                            death.result()
+                        event = await step
+                    except StopAsyncIteration:
+                        return
+                    finally:
+                        await _cancelled(step)
+                    yield event
+        finally:
+            await _cancelled(death)
+
+    async def _wait_for_a_death(self) -> None:
         while True:
+            self._raise_if_dead(await self._changes.get())
+
+    async def _wait_until_dry_run_is_over(self) -> None:
+        """Every server has constructed itself and left; raises `GymError` for those that could not."""
+        servers = [process for process in self.processes.values() if process.instance is not None]
+        while any(process.ended is None for process in servers):
             event = await self._changes.get()
-            yield event
-            self._raise_if_dead(event)
-
-    async def wait_until_dry_run_is_over(self) -> None:
-        """After a start with `dry_run`: every server has constructed itself and left. Raises `ServerDied` for those that failed."""
-        while any(process.ended is None for process in self.processes.values() if process.instance is not None):
-            await self._changes.get()
-        failed = [process for process in self.processes.values() if process.instance is not None and process.ended]
+            if isinstance(event, ServerEnded) and not event.name:
+                self._raise_if_dead(event)
+        failed = [process for process in servers if process.ended]
         if failed:
-            raise GymError("dry run failed", details=[f"`{process.name}` exited with {process.ended}" for process in failed])
+            details = [f"`{process.name}` exited with {process.ended}: {process.failure.get('reason', '')}" for process in failed]
+            raise GymError("dry run failed", details=[line.rstrip(": ") for line in details])
 
-    async def stop(self) -> StackStopped:
+    async def stop(self) -> None:
         """End every process: SIGTERM to all at once, SIGKILL after 3 s to those that are left. Safe to call twice."""
         began = time.monotonic()
         self._stopping = True
@@ -182,8 +205,7 @@ class Stack:
         while not self._link_lost and any(process.ended is None for process in alive) and time.monotonic() < deadline:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changes.get(), max(0.01, deadline - time.monotonic()))
-        killed = [process for process in alive if process.ended is None]
-        for process in alive:  # whole groups: a server that ended may have left tool processes behind
+        for process in alive:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
         await asyncio.to_thread(self._link.close)
@@ -191,7 +213,6 @@ class Stack:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
-        return StackStopped(time.monotonic() - began, tuple(process.name for process in killed))
 
     def _prepare_orders(self) -> dict[str, ServerOrder]:
         if not self.resolved.servers:
@@ -229,7 +250,7 @@ class Stack:
                 listeners[instance.name] = listener
                 block["host"], block["port"] = instance.host, listener.getsockname()[1]
                 used.append(block["port"])
-                url = f"http://{block['host']}:{block['port']}"
+                url = server_url(block["host"], block["port"])
                 folder = str(server_folder(instance, self.resolved.roots))
                 self.processes[instance.name] = ServerProcess(instance.name, url, instance, folder)
             config["disallowed_ports"] = used
@@ -294,13 +315,16 @@ class Stack:
                 process.failure = message
             elif message["is"] == "ended":
                 process.ended = message["code"]
-                with contextlib.suppress(TimeoutError):  # its last lines explain its end
-                    await asyncio.wait_for(process.drained.wait(), 0.5)
-                self._changes.put_nowait(ServerEnded(process.name, process.ended))
+                self._tasks.append(asyncio.create_task(self._announce_end(process, message["code"])))
         self._link_lost = True
         self._warm.set()
         if not self._stopping:
             self._changes.put_nowait(ServerEnded("", self._link.process.poll() or 0))
+
+    async def _announce_end(self, process: ServerProcess, code: int) -> None:
+        with contextlib.suppress(TimeoutError):  # its last lines explain its end
+            await asyncio.wait_for(process.drained.wait(), _DRAIN_SECONDS)
+        self._changes.put_nowait(ServerEnded(process.name, code))
 
     async def _wait_until_warm(self) -> None:
         await self._warm.wait()
@@ -318,12 +342,11 @@ class Stack:
 
     async def _wait_until_ready(self) -> AsyncIterator[Event]:
         servers = [process for process in self.processes.values() if process.instance is not None]
-        dry_run = bool(self.config.get("dry_run"))
         said = float("-inf")
         while True:
             waiting = [process.name for process in servers if not process.ready]
             head_ready = self.processes[HEAD_SERVER_NAME].ready
-            if dry_run or (head_ready and not waiting):
+            if head_ready and not waiting:
                 return
             if waiting and time.monotonic() - said >= PROGRESS_INTERVAL_SECONDS:
                 said = time.monotonic()
@@ -356,24 +379,59 @@ class Stack:
         reader = asyncio.StreamReader(limit=1 << 20)
         pipe = os.fdopen(descriptor, "rb", buffering=0)
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-        log = None
+        sinks = _Sinks(process.name, self.options)
+        redactor = self.resolved.redactor
         try:
-            if self.options.log_folder is not None:
-                self.options.log_folder.mkdir(parents=True, exist_ok=True)
-                log = open(self.options.log_folder / log_name(process.name), "ab", buffering=0)  # noqa: SIM115
-            redactor = self.resolved.redactor
             while data := await _read_line(reader):
                 line = redactor.text(data.decode("utf-8", "replace").rstrip("\r\n"))
                 process.last_lines.append(line)
-                if log is not None:
-                    log.write(line.encode() + b"\n")
-                if self.options.on_output is not None:
-                    self.options.on_output(process.name, line)
+                sinks.take(line)
         finally:
             process.drained.set()
             transport.close()
-            if log is not None:
-                log.close()
+            sinks.close()
+
+
+class _Sinks:
+    """Where a server's lines go. One that fails is dropped: a full disk must not stop the server, whose pipe has to be read."""
+
+    def __init__(self, server: str, options: StackOptions) -> None:
+        self._server = server
+        self._on_output = options.on_output
+        self._log: BinaryIO | None = None
+        if options.log_folder is not None:
+            with self._dropping_the_log():
+                options.log_folder.mkdir(parents=True, exist_ok=True)
+                mode = "ab" if options.append_logs else "wb"
+                self._log = cast(BinaryIO, open(options.log_folder / log_name(server), mode, buffering=0))  # noqa: SIM115
+
+    def take(self, line: str) -> None:
+        if self._log is not None:
+            with self._dropping_the_log():
+                self._log.write(line.encode() + b"\n")
+        if self._on_output is not None:
+            try:
+                self._on_output(self._server, line)
+            except (OSError, ValueError):  # nobody reads the terminal any more
+                self._on_output = None
+
+    def close(self) -> None:
+        if self._log is not None:
+            self._log.close()
+
+    @contextlib.contextmanager
+    def _dropping_the_log(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._log = None
+            logger.warning("the log of server `%s` cannot be written any more: %s", self._server, error)
+
+
+async def _cancelled(future: asyncio.Future[Any]) -> None:
+    """Cancel, and wait until it has ended."""
+    future.cancel()
+    await asyncio.gather(future, return_exceptions=True)
 
 
 async def _read_line(reader: asyncio.StreamReader) -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pickle
 import selectors
 import signal
 import socket
@@ -66,22 +67,31 @@ def main(arguments: list[str]) -> None:
     state.selector.register(death_pipe, selectors.EVENT_READ, "death")
     state.selector.register(wakeup_read, selectors.EVENT_READ, "signal")
     send_frame(control, {"is": "warm", "threads": _thread_count()})
+    try:
+        _obey_until_alone(state, wakeup_read)
+    finally:
+        # Whole groups: the kernel ends a server with its parent, but not the tools that the server had started.
+        for pid in state.names:
+            _kill_group(pid)
+
+
+def _obey_until_alone(state: _State, wakeup: int) -> None:
     reader = FrameReader()
     while True:
         for key, _ in state.selector.select():
             if key.data == "death":
                 return
             if key.data == "control":
-                messages = reader.receive(control)
+                messages = reader.receive(state.control)
                 if messages is None:
                     return
                 for message in messages:
                     _obey(message, reader, state)
             elif key.data == "signal":
-                os.read(wakeup_read, 4096)
+                os.read(wakeup, 4096)
                 _reap(state)
             else:
-                _forward_report(key.fd, key.data[1], state)
+                _forward_report(key, state)
 
 
 def _import_stack() -> None:
@@ -147,16 +157,21 @@ def _fork(order: ServerOrder, descriptors: ChildDescriptors, report_read: int, s
 def _start_fresh(order: ServerOrder, descriptors: ChildDescriptors, state: _State) -> int:
     message = {"order": order.to_json(), "settings": state.settings, "descriptors": _as_dict(descriptors)}
     process = subprocess.Popen(
-        [sys.executable, "-m", "backend.servers.child"],
+        [sys.executable, "-P", "-m", "backend.servers.child"],
         stdin=subprocess.PIPE,
         pass_fds=descriptors.all(),
         process_group=0,
     )
     assert process.stdin is not None
-    process.stdin.write(json.dumps(message).encode())
+    process.stdin.write(pickle.dumps(message))
     process.stdin.close()
     process.returncode = 0  # reaped below by pid; Popen must not wait for it as well
     return process.pid
+
+
+def _kill_group(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
 
 
 def _as_dict(descriptors: ChildDescriptors) -> dict[str, int]:
@@ -173,26 +188,29 @@ def _open_descriptors() -> list[int]:
 def _reap(state: _State) -> None:
     while True:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return
-        if pid == 0:
+        if ended is None:
             return
+        _kill_group(ended.si_pid)  # before its number is given back
+        pid, status = os.waitpid(ended.si_pid, 0)
         name = state.names.pop(pid, None)
         if name is None:
             continue
         # A last report may still wait in the pipe; it explains the end and must be told first.
         for key in [key for key in state.selector.get_map().values() if key.data == ("report", name)]:
-            _forward_report(key.fd, name, state)
+            _forward_report(key, state)
         send_frame(state.control, {"is": "ended", "name": name, "pid": pid, "code": os.waitstatus_to_exitcode(status)})
 
 
-def _forward_report(descriptor: int, name: str, state: _State) -> None:
-    if descriptor not in state.selector.get_map():  # told already, when the server's end was noticed
+def _forward_report(key: selectors.SelectorKey, state: _State) -> None:
+    if state.selector.get_map().get(key.fd) is not key:  # told already, when the server's end was noticed
         return
-    message = os.read(descriptor, 8192)
-    state.selector.unregister(descriptor)
-    os.close(descriptor)
+    name = key.data[1]
+    message = os.read(key.fd, 8192)
+    state.selector.unregister(key.fd)
+    os.close(key.fd)
     if message == READY:
         send_frame(state.control, {"is": "ready", "name": name})
     elif message:

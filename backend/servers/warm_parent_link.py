@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from backend.io.roots import INSTALL_ROOT
-from backend.servers.frames import FrameReader, encode_frame
+from backend.servers.frames import FrameReader, send_frame
 
 _END_SECONDS = 2.0
 
@@ -32,9 +32,9 @@ class WarmParentLink:
         }
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "backend.servers.warm_parent", str(theirs.fileno()), str(death_read)],
+                [sys.executable, "-P", "-m", "backend.servers.warm_parent", str(theirs.fileno()), str(death_read)],
                 pass_fds=(theirs.fileno(), death_read),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL,  # and -P: nothing in the working directory may be taken for a module of ours
                 # A group of its own: Ctrl-C at the terminal is for the command, which stops the servers in order.
                 process_group=0,
                 env=environment,
@@ -66,16 +66,11 @@ class WarmParentLink:
     def send(self, message: dict[str, Any], descriptors: tuple[int, ...] = ()) -> None:
         """Send one message; descriptors go with its first byte. Silently does nothing when the warm parent is gone."""
         self._has_children = self._has_children or message["do"] == "spawn"
-        data = encode_frame(message)
-        self._socket.setblocking(True)
-        try:
-            if descriptors:
-                data = data[socket.send_fds(self._socket, [data], list(descriptors)) :]
-            self._socket.sendall(data)
-        except OSError:
-            return
-        finally:
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
+            self._socket.setblocking(True)
+            try:
+                send_frame(self._socket, message, descriptors)
+            finally:
                 self._socket.setblocking(False)
 
     def close(self) -> None:

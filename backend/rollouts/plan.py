@@ -1,0 +1,71 @@
+"""A run, checked before anything is touched: what is read, what is written, which agent runs what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from backend.config.resolution import ResolvedConfig
+from backend.datasets.preparation import declared_datasets, prepare_split
+from backend.errors import GymError, UsageError
+from backend.io.result_paths import ResultPaths
+from backend.io.roots import resolve_path
+from backend.rollouts.agent_routing import check_agents, check_pairings, resolve_sources
+from backend.rollouts.expansion import ExpansionPlan, plan_expansion
+from backend.rollouts.expansion_options import expansion_options
+from backend.rollouts.input_rows import file_rows
+from backend.rollouts.options import RunOptions
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """A checked run: nothing is left that could be wrong but the world."""
+
+    options: RunOptions
+    paths: ResultPaths
+    expansion: ExpansionPlan
+    inputs: Path
+    """The file that the rows come from."""
+    agents_of_sources: Mapping[str, str]
+    planned: Mapping[str, int]
+    """Rollouts by agent."""
+    warnings: tuple[str, ...]
+
+
+def plan_run(resolved: ResolvedConfig, config: Mapping[str, Any], options: RunOptions, paths: ResultPaths) -> RunPlan:
+    """Check data, agents and pairings of a run against `config`, the configuration that its servers have.
+
+    Writes only the prepared data of a serving run, beside the output. Raises `GymError` for whatever is wrong.
+    """
+    settings = expansion_options(resolved.tree, resolved.roots)
+    warnings: tuple[str, ...] = ()
+    if options.serve:
+        split = str(options.split)
+        prepared = prepare_split(declared_datasets(config, split), split, paths, resolved.roots)
+        warnings, inputs = prepared.warnings, prepared.path
+    else:
+        inputs = resolve_path(str(options.input), resolved.roots)
+        _refuse_to_replace(inputs, paths)
+    expansion = plan_expansion(file_rows(inputs.absolute(), ()), settings)
+    if not expansion.rollouts:
+        raise GymError(f"the input {inputs} has no rows", hint="give it at least one JSON object")
+    agents_of_sources = resolve_sources([str(source) for agent, source in expansion.planned if agent is None], config)
+    planned: Counter[str] = Counter()
+    pairs = []
+    for (agent, task_source), count in expansion.planned.items():
+        name = agent if agent is not None else agents_of_sources[str(task_source)]
+        planned[name] += count
+        pairs.append((name, task_source))
+    check_agents(planned, config)
+    check_pairings(pairs, config)
+    return RunPlan(options, paths, expansion, inputs, agents_of_sources, planned, (*warnings, *expansion.warnings))
+
+
+def _refuse_to_replace(inputs: Path, paths: ResultPaths) -> None:
+    """A run replaces its result files; its own input must not be one of them."""
+    replaced = (paths.rollouts, paths.failures, paths.materialized_inputs, paths.aggregate_metrics)
+    if inputs.resolve() in [path.resolve() for path in replaced]:
+        raise UsageError(f"the input {inputs} is a file that this run would replace", hint="choose another --output")
