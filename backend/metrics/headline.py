@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,8 +27,8 @@ class AgentScores:
     """What is known about one agent's rollouts when a run ends."""
 
     agent: str
-    rewards: Mapping[int, Sequence[float]]
-    """By task, in the order of the attempts, failures that count as zero included."""
+    rewards: Iterable[Sequence[float]]
+    """Task by task, each in the order of the attempts, failures that count as zero included. It is iterated several times."""
     scored: int
     failed: int
     missing: int
@@ -62,9 +63,9 @@ def summary_rows(agents: Iterable[AgentScores]) -> list[ScoreRow]:
 
 
 def _agent_rows(scores: AgentScores) -> Iterator[ScoreRow]:
-    rewards = [float(reward) for task in scores.rewards.values() for reward in task if as_number(reward) is not None]
+    rewards = array("d", (float(reward) for task in scores.rewards for reward in task if as_number(reward) is not None))
     scale = FRACTION if all(0 <= reward <= 1 for reward in rewards) else RAW
-    interval = score_interval(scores.rewards.values())
+    interval = score_interval(scores.rewards)
     yield _row(scores, "reward/mean", mean(rewards) if rewards else None, scale, interval)
     for key, raw in scores.key_metrics.items():
         value, shape = as_number(raw), _PERCENT_METRIC.fullmatch(key)
@@ -80,7 +81,7 @@ def _agent_rows(scores: AgentScores) -> Iterator[ScoreRow]:
 
 def _pass_interval(scores: AgentScores, k: int, value: float) -> Interval | None:
     """The interval of a pass@k in percent, if it is one of the rewards: other scores are not known task by task."""
-    estimates = [estimate for task in scores.rewards.values() if (estimate := pass_at_k(task, k)) is not None]
+    estimates = array("d", (estimate for task in scores.rewards if (estimate := pass_at_k(task, k)) is not None))
     if not estimates or not math.isclose(100 * mean(estimates), value, abs_tol=1e-6):
         return None
     interval = score_interval([estimate] for estimate in estimates)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -39,15 +40,23 @@ def score_interval(tasks: Iterable[Sequence[float]]) -> Interval | None:
     the tasks as clusters. Scores that are not finite are left out, then tasks without scores. None where nothing can be said:
     without tasks, or with one task of several or graded scores.
     """
-    scores = [finite for task in tasks if (finite := [score for score in task if as_number(score) is not None])]
-    if not scores:
+    totals, counts = array("d"), array("q")
+    single_and_binary = True
+    for task in tasks:
+        finite = [score for score in task if as_number(score) is not None]
+        if finite:
+            totals.append(math.fsum(finite))
+            counts.append(len(finite))
+            single_and_binary = single_and_binary and len(finite) == 1 and finite[0] in (0, 1)
+    if not totals:
         return None
-    if all(len(task) == 1 and task[0] in (0, 1) for task in scores):
-        return wilson(sum(1 for task in scores if task[0] == 1), len(scores))
-    if len(scores) < 2:
+    if single_and_binary:
+        return wilson(int(sum(totals)), len(totals))
+    if len(totals) < 2:
         return None
-    sums = [(math.fsum(task), len(task)) for task in scores]
-    return _bootstrap(sums) if len(sums) <= BOOTSTRAP_TASKS else _clustered_normal(sums)
+    if len(totals) <= BOOTSTRAP_TASKS:
+        return _bootstrap(list(zip(totals, counts, strict=True)))
+    return _clustered_normal(totals, counts)
 
 
 def wilson(successes: int, trials: int) -> Interval:
@@ -77,11 +86,11 @@ def _ratio(sums: Sequence[tuple[float, int]]) -> float:
     return math.fsum(map(itemgetter(0), sums)) / sum(map(itemgetter(1), sums))
 
 
-def _clustered_normal(sums: list[tuple[float, int]]) -> Interval:
+def _clustered_normal(totals: Sequence[float], counts: Sequence[int]) -> Interval:
     """Linearised variance of a ratio of sums over clusters: Cochran, "Sampling Techniques" (1977), section 6.3."""
-    centre = _ratio(sums)
-    size = sum(map(itemgetter(1), sums)) / len(sums)
-    residuals = summarize([(total - centre * count) / size for total, count in sums])
+    centre = math.fsum(totals) / sum(counts)
+    size = sum(counts) / len(counts)
+    residuals = summarize(array("d", ((total - centre * count) / size for total, count in zip(totals, counts, strict=True))))
     deviation = (residuals.std if residuals else None) or 0.0
-    reach = NORMAL_QUANTILE_975 * deviation / math.sqrt(len(sums))
+    reach = NORMAL_QUANTILE_975 * deviation / math.sqrt(len(totals))
     return Interval(centre - reach, centre + reach, "normal")

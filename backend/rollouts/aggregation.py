@@ -9,6 +9,7 @@ import asyncio
 from array import array
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,10 +35,14 @@ class _Positions:
     repeats: array[int] = field(default_factory=lambda: array("q"))
     offsets: array[int] = field(default_factory=lambda: array("q"))
 
-    def in_order(self) -> list[int]:
+    def in_order(self) -> array[int]:
         """Offsets by task and repeat; the newer of two records of one rollout counts, and stands alone."""
-        newest = {(task, repeat): offset for task, repeat, offset in zip(self.tasks, self.repeats, self.offsets, strict=True)}
-        return [newest[key] for key in sorted(newest)]
+        tasks, repeats = self.tasks, self.repeats
+        order = array("q", sorted(range(len(tasks)), key=lambda place: (tasks[place], repeats[place], place)))
+        same_as_next = [
+            tasks[place] == tasks[following] and repeats[place] == repeats[following] for place, following in pairwise(order)
+        ]
+        return array("q", (self.offsets[place] for place, again in zip_longest(order, same_as_next) if not again))
 
 
 def metric_record(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ every row and reports all problems of a kind at once, `ExpansionPlan.rows` reads
 from __future__ import annotations
 
 import json
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from typing import Any
 from backend.datasets.prompt import apply_prompt_to_row, has_own_input, prompt_conflict
 from backend.errors import Place, closest, name_some
 from backend.io.row_keys import AGENT_REF, ROLLOUT, SKILLS_REF, TASK, TASK_SOURCE
+from backend.rollouts.compact_numbers import CompactNumbers
 from backend.rollouts.expansion_options import DEFAULT, ExpansionOptions
 from backend.rollouts.input_rows import ExpansionError, RowFieldError, RowSource, SourceRow
 
@@ -36,10 +38,12 @@ class ExpansionPlan:
     baked_rows: int
     """Rows routed by an `agent_ref` of their own, without a `task_source`."""
     warnings: tuple[str, ...]
-    _ordinals: Mapping[bytes, int] = field(repr=False)
-    """Number of each different row without a task index, in order of appearance, by digest."""
-    _given: frozenset[int] = field(repr=False)
+    _ordinals: CompactNumbers = field(repr=False)
+    """The different rows without a task index, in order of appearance, by digest."""
+    _given: CompactNumbers = field(repr=False)
     """Task indices that rows bring."""
+    _repeated: frozenset[int] = field(repr=False)
+    """Digests and given indices of the tasks that several rows belong to."""
 
     @property
     def rollouts(self) -> int:
@@ -52,26 +56,31 @@ class ExpansionPlan:
         `agents_of_sources` names the agent of each `task_source` whose rows have none; without it these rows keep having none.
         """
         numbers = _free_numbers(len(self._ordinals), self._given)
-        next_rollout: Counter[int] = Counter()
+        next_rollout: dict[int, int] = {}
         for source in islice(self.source(), self.options.limit):
             routed = _route(source, self.options)
-            task = self._task_of(source, numbers)
+            key, task = self._task_of(source, numbers)
+            rollout = next_rollout.get(task, 0)
             for target in routed.targets:
                 agent = target
                 if agent is None and agents_of_sources is not None:
                     agent = agents_of_sources[str(routed.task_source)]
                 for _ in range(_repeats(target, routed, self.options)[0]):
-                    yield _copy(routed.row, agent, task, next_rollout[task], self.options)
-                    next_rollout[task] += 1
+                    yield _copy(routed.row, agent, task, rollout, self.options)
+                    rollout += 1
+            if key in self._repeated:
+                next_rollout[task] = rollout
 
-    def _task_of(self, source: SourceRow, numbers: Sequence[int]) -> int:
+    def _task_of(self, source: SourceRow, numbers: Sequence[int]) -> tuple[int, int]:
+        """What makes the row's task one, and the task's number."""
         given = source.value.get(TASK)
         if given is not None:
-            return int(given)
-        ordinal = self._ordinals.get(_digest(source))
+            return int(given), int(given)
+        digest = _digest(source)
+        ordinal = self._ordinals.get(digest)
         if ordinal is None:
             raise ExpansionError("the input changed while it was being read", place=source.place, hint="start again")
-        return numbers[ordinal]
+        return digest, numbers[ordinal]
 
 
 def plan_expansion(source: RowSource, options: ExpansionOptions) -> ExpansionPlan:
@@ -94,7 +103,8 @@ def plan_expansion(source: RowSource, options: ExpansionOptions) -> ExpansionPla
         baked_rows=findings.baked,
         warnings=tuple(findings.warnings()),
         _ordinals=findings.ordinals,
-        _given=frozenset(findings.given),
+        _given=findings.given,
+        _repeated=frozenset(findings.repeated),
     )
 
 
@@ -120,8 +130,9 @@ class _Findings:
     def __init__(self, options: ExpansionOptions) -> None:
         self.options = options
         self.rows = self.numbered = self.baked = 0
-        self.ordinals: dict[bytes, int] = {}
-        self.given: set[int] = set()
+        self.ordinals = CompactNumbers()
+        self.given = CompactNumbers()
+        self.repeated: set[int] = set()
         self.planned: Counter[tuple[str | None, str | None]] = Counter()
         self._without_agent: list[int] = []
         self._conflicts: list[int] = []
@@ -190,11 +201,15 @@ class _Findings:
         given = source.value.get(TASK)
         if given is None:
             self.numbered += 1
-            self.ordinals.setdefault(_digest(source), len(self.ordinals))
+            self._note(self.ordinals, _digest(source))
         elif isinstance(given, int) and not isinstance(given, bool):
-            self.given.add(given)
+            self._note(self.given, given)
         else:
             raise ExpansionError(f"{TASK} must be an integer, not {given!r}", place=source.place)
+
+    def _note(self, numbers: CompactNumbers, key: int) -> None:
+        if not numbers.add(key)[1]:
+            self.repeated.add(key)
 
 
 def _route(source: SourceRow, options: ExpansionOptions) -> _Routed:
@@ -284,13 +299,15 @@ def _task_source_of(row: Mapping[str, Any], place: Place) -> str | None:
     return source or None
 
 
-def _free_numbers(count: int, given: frozenset[int]) -> Sequence[int]:
+def _free_numbers(count: int, given: CompactNumbers) -> Sequence[int]:
     """The first `count` task numbers from 0 on that no row brings along."""
     if not given:
         return range(count)
+    if not count:
+        return range(0)
     highest = count + len(given)
-    return [number for number in range(highest) if number not in given][:count]
+    return array("q", islice((number for number in range(highest) if number not in given), count))
 
 
-def _digest(source: SourceRow) -> bytes:
-    return blake2b(source.identity, digest_size=16).digest()
+def _digest(source: SourceRow) -> int:
+    return int.from_bytes(blake2b(source.identity, digest_size=8).digest())

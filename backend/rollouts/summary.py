@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from backend.io.result_paths import ResultPaths
-from backend.io.row_keys import AGENT_REF, TASK
+from backend.io.row_keys import AGENT_REF, ROLLOUT, TASK
 from backend.metrics.headline import AgentScores, summary_rows
 from backend.rollouts.run_events import RunSummary
 from backend.rollouts.tally import Tally
@@ -24,10 +24,10 @@ def run_summary(
     key_metrics = {entry[AGENT_REF]["name"]: entry["key_metrics"] for entry in entries}
     agents = []
     for name, agent in tally.agents.items():
-        rewards = agent.rewards_by_task()
         for record in counted_as_zero:
             if record[AGENT_REF]["name"] == name:
-                rewards.setdefault(record[TASK], []).append(record["reward"])
+                agent.add_reward(record[TASK], record[ROLLOUT], record["reward"])
+        rewards = agent.rewards_by_task()
         if rewards:
             missing = agent.planned - agent.scored - agent.failed
             agents.append(AgentScores(name, rewards, agent.scored, agent.failed, missing, key_metrics.get(name, {})))

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 
@@ -31,12 +32,32 @@ class AgentTally:
         """Averages of the numeric fields of all answers; a field that an answer lacks counts as 0."""
         return {name: total / self.answers for name, total in self.sums.items()} if self.answers else {}
 
-    def rewards_by_task(self) -> dict[int, list[float]]:
-        """The rewards of the scored rollouts of each task, in the order of its repeats."""
-        grouped: dict[int, list[float]] = {}
-        for task, _, reward in sorted(zip(self.tasks, self.repeats, self.rewards, strict=True)):
-            grouped.setdefault(task, []).append(reward)
-        return grouped
+    def add_reward(self, task: int, repeat: int, reward: float) -> None:
+        """Let a reward count in the summary."""
+        self.tasks.append(task)
+        self.repeats.append(repeat)
+        self.rewards.append(reward)
+
+    def rewards_by_task(self) -> TaskRewards:
+        """The rewards of the scored rollouts so far."""
+        return TaskRewards(self.tasks, self.repeats, self.rewards)
+
+
+class TaskRewards:
+    """Iterates, any number of times, over the rewards of each task in the order of its repeats; tasks ascending."""
+
+    def __init__(self, tasks: array[int], repeats: array[int], rewards: array[float]) -> None:
+        self._tasks = tasks
+        self._rewards = rewards
+        self._order = array("q", sorted(range(len(tasks)), key=lambda place: (tasks[place], repeats[place])))
+
+    def __len__(self) -> int:
+        """How many rewards there are in all."""
+        return len(self._order)
+
+    def __iter__(self) -> Iterator[list[float]]:
+        for _, places in groupby(self._order, key=self._tasks.__getitem__):
+            yield [self._rewards[place] for place in places]
 
 
 class Tally:
@@ -84,9 +105,7 @@ class Tally:
         tally.finished += 1
         tally.scored += 1
         if reward is not None:
-            tally.tasks.append(task)
-            tally.repeats.append(repeat)
-            tally.rewards.append(reward)
+            tally.add_reward(task, repeat, reward)
 
     def add_failed(self, agent: str, failure_class: str, reason: str) -> None:
         """A rollout failed, or left nothing that is kept."""

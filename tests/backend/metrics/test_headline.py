@@ -10,8 +10,8 @@ from backend.metrics.pass_at_k import compute_pass_majority_metrics
 
 
 def test_rows_of_one_agent() -> None:
-    rewards = {0: [1.0, 0.0], 1: [0.0, 0.0], 2: [1.0, 1.0]}
-    tasks = [[{"reward": reward, "answer": str(reward)} for reward in task] for task in rewards.values()]
+    rewards = [[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]
+    tasks = [[{"reward": reward, "answer": str(reward)} for reward in task] for task in rewards]
     metrics = {"mean/reward": 0.5, **compute_pass_majority_metrics(tasks, answer_key="answer")[0]}
     rows = summary_rows([AgentScores("a", rewards, scored=5, failed=1, missing=0, key_metrics=metrics)])
     named = {row.name: row for row in rows}
@@ -27,16 +27,16 @@ def test_rows_of_one_agent() -> None:
 
 
 def test_a_score_that_is_not_the_reward_has_no_interval() -> None:
-    scores = AgentScores("a", {0: [1.0], 1: [0.0]}, 2, 0, 0, {"pass@1/style": 75.0, "easy/pass@1/accuracy": 50.0})
+    scores = AgentScores("a", [[1.0], [0.0]], 2, 0, 0, {"pass@1/style": 75.0, "easy/pass@1/accuracy": 50.0})
     intervals = {row.name: row.interval for row in summary_rows([scores])}
     assert intervals["pass@1/style"] is None
     assert intervals["reward/mean"] == wilson(1, 2)
 
 
 def test_rewards_beyond_one_are_not_called_fractions() -> None:
-    assert summary_rows([AgentScores("a", {0: [3.0], 1: [-1.0]}, 2, 0, 0)])[0].scale == RAW
+    assert summary_rows([AgentScores("a", [[3.0], [-1.0]], 2, 0, 0)])[0].scale == RAW
 
 
 def test_without_scores_the_row_stays() -> None:
-    (row,) = summary_rows([AgentScores("a", {}, scored=0, failed=2, missing=1)])
+    (row,) = summary_rows([AgentScores("a", [], scored=0, failed=2, missing=1)])
     assert (row.value, row.interval, row.failed, row.missing) == (None, None, 2, 1)
