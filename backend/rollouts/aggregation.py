@@ -20,6 +20,7 @@ from backend.io.files import write_atomically
 from backend.io.json_codec import dumps, dumps_indented, loads
 from backend.io.jsonl import read_jsonl
 from backend.io.row_keys import AGENT_REF, ROLLOUT, TASK
+from backend.rollouts.control import LOST_CONNECTION_PAUSE_SECONDS
 from backend.servers.http_client import RetryRule, send
 
 LEFT_OUT = ("response", "responses_create_params", "ng_agent_observations", "ng_model_call_capture", "ng_trajectory")
@@ -121,6 +122,7 @@ async def _ask(base_url: str, rollouts: Path, positions: _Positions, extra: list
             reason = content[:500].decode("utf-8", "replace")
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             reason = str(error) or repr(error)
+            await asyncio.sleep(LOST_CONNECTION_PAUSE_SECONDS)
         if attempt == TRIES:
             raise GymError(f"POST {base_url}/aggregate_metrics: {reason}")
     raise AssertionError("unreachable")

@@ -22,7 +22,7 @@ from backend.events import Event
 from backend.io.json_codec import loads
 from backend.io.jsonl import JsonlWriter, Line, read_jsonl
 from backend.io.row_keys import AGENT_REF, ATTEMPT, ROLLOUT, ROLLOUT_ID, SKILLS_REF, TASK, TASK_SOURCE
-from backend.rollouts.control import DRAIN_SECONDS, RunControl
+from backend.rollouts.control import DRAIN_SECONDS, LOST_CONNECTION_PAUSE_SECONDS, RunControl
 from backend.rollouts.failures import Destination, FailedCall, destination_of, failure_record
 from backend.rollouts.run_events import CollectionEnded, CollectionProgress, CollectionStarted, RolloutFinished, RolloutStarted
 from backend.rollouts.tally import Tally
@@ -30,7 +30,6 @@ from backend.servers.http_client import RetryRule, connection_limit, send
 from backend.servers.middleware import UPSTREAM_STATUS_HEADER
 
 MOST_IN_FLIGHT = 1024
-LOST_CONNECTION_PAUSE_SECONDS = 1.0
 _DESCRIPTORS_PER_ROLLOUT = 3
 _BODY_BYTES = 8000
 _PROGRESS_STEPS = 100

@@ -8,6 +8,10 @@ DRAIN_SECONDS = 5.0
 """How long rollouts in flight may still finish after the first request to stop."""
 
 
+LOST_CONNECTION_PAUSE_SECONDS = 1.0
+"""How long a lost connection is held back: it may be the first sign of a server's death, which ends the run by itself."""
+
+
 class RunControl:
     """The first `stop` drains a run that collects: nothing new is sent, what is in flight gets 5 s, metrics are written.
 

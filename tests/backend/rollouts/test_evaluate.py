@@ -307,3 +307,110 @@ def test_an_output_folder_that_cannot_be_written(gym: Gym) -> None:
         result = run_rows(gym, [{}])
     assert result.returncode == 1
     assert "cannot create the folder" in result.stderr or "is not writable" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["o.jsonl", "o_failures.jsonl", "o_materialized_inputs.jsonl"])
+def test_a_run_never_replaces_its_own_input(gym: Gym, free_port: int, name: str) -> None:
+    make_run_tree(gym.cwd, [{}])
+    write_rows(gym.cwd / name, [{}])
+    before = (gym.cwd / name).read_bytes()
+    gym.start("env", "start", "--config", "scripted.yaml", f"++head_server.port={free_port}")
+    gym.wait_for("servers ready!")
+    result = gym.run(
+        "eval", "run", "--no-serve", "--agent", "agent", "--input", name, "--output", "o.jsonl", f"++head_server.port={free_port}"
+    )
+    assert result.returncode == 2
+    assert f"the input {gym.cwd / name} is a file that this run would replace" in result.stderr
+    assert (gym.cwd / name).read_bytes() == before
+
+
+def test_an_input_is_found_in_the_search_roots(gym: Gym, free_port: int) -> None:
+    make_run_tree(gym.cwd, [{}])
+    elsewhere = gym.cwd / "elsewhere" / "data"
+    elsewhere.mkdir(parents=True)
+    write_rows(elsewhere / "tasks.jsonl", [{}, {}])
+    gym.start("env", "start", "--config", "scripted.yaml", f"++head_server.port={free_port}")
+    gym.wait_for("servers ready!")
+    gym.environment["NEMO_GYM_EXTRA_ROOTS"] = str(gym.cwd / "elsewhere")
+    words = (
+        "--no-serve",
+        "--agent",
+        "agent",
+        "--input",
+        "data/tasks.jsonl",
+        "--output",
+        "o.jsonl",
+        f"++head_server.port={free_port}",
+    )
+    result = gym.run("eval", "run", *words)
+    assert result.returncode == 0, result.stderr
+    assert len(read_rows(gym.cwd / "o.jsonl")) == 2
+
+
+def test_a_dry_run_keeps_old_results(gym: Gym) -> None:
+    make_run_tree(gym.cwd, [{}])
+    (gym.cwd / "out").mkdir()
+    (gym.cwd / "out" / "r.jsonl").write_text("precious\n")
+    result = gym.run(*RUN, "++dry_run=true")
+    assert result.returncode == 0, result.stderr
+    assert "no rollout was collected" in result.stdout
+    assert (gym.cwd / "out" / "r.jsonl").read_text() == "precious\n"
+
+
+def test_a_server_that_dies_while_it_aggregates_is_named(gym: Gym) -> None:
+    make_run_tree(gym.cwd, [{}])
+    app = gym.cwd / "responses_api_agents" / "scripted" / "app.py"
+    app.write_text(
+        app.read_text().replace(
+            "    async def run(", "    async def aggregate_metrics(self, body: dict):\n        os._exit(7)\n\n    async def run("
+        )
+    )
+    result = gym.run(*RUN)
+    assert result.returncode == 1
+    assert "Process `agent` finished unexpectedly! (exit code 7" in result.stderr
+    assert len(read_rows(gym.cwd / "out" / "r.jsonl")) == 1
+
+
+def test_credentials_in_urls_reach_no_file_and_no_line(gym: Gym, free_port: int) -> None:
+    result = gym.run(
+        "eval", "run", "--benchmark", "first_steps", "--model-type", "inference_provider", "--split", "benchmark", "--limit", "1",
+        "--output", "o.jsonl", "--model", "m", "--model-api-key", "dummy",
+        "--model-url", f"http://someone:hunter2hunter2@127.0.0.1:{free_port}/v1", "++model_endpoint_readiness_timeout_seconds=1",
+        "--events", "events.ndjson",
+    )  # fmt: skip
+    assert result.returncode == 1
+    assert "http://someone:****@127.0.0.1" in result.stderr
+    assert "hunter2hunter2" not in result.stderr + result.stdout
+    for path in [path for path in gym.cwd.rglob("*") if path.is_file()]:
+        assert b"hunter2hunter2" not in path.read_bytes(), path
+
+
+def test_a_second_run_into_a_folder_starts_with_fresh_logs_and_captures(gym: Gym) -> None:
+    make_run_tree(gym.cwd, [{}])
+    for _ in range(2):
+        result = gym.run(*RUN, "--observe")
+        assert result.returncode == 0, result.stderr
+        captures = gym.cwd / "out" / "r_run" / "model_calls"
+        captures.mkdir(exist_ok=True)
+        (captures / "0-0.capture.jsonl").write_text("{}\n")
+        (gym.cwd / "out" / "r_run" / "logs" / "agent.log").write_text("old line\n")
+    assert gym.run(*RUN, "--observe").returncode == 0
+    assert not (captures / "0-0.capture.jsonl").exists()
+    assert "old line" not in (gym.cwd / "out" / "r_run" / "logs" / "agent.log").read_text()
+
+
+@pytest.mark.parametrize("value", ["agent_run_error", "[agent_run_error]", "'agent_run_error,judge_failed'"])
+def test_failure_classes_as_list_or_text(gym: Gym, value: str) -> None:
+    result = run_rows(gym, [{}, {"act": "break"}], f"+count_failure_classes_as_zero={value}")
+    assert result.returncode == 0, result.stderr
+    (entry,) = json.loads((gym.cwd / "out" / "r_aggregate_metrics.json").read_text())
+    assert entry["agent_metrics"]["mean/reward"] == 0.5
+
+
+def test_an_output_without_suffix_or_that_is_no_file(gym: Gym) -> None:
+    make_run_tree(gym.cwd, [{}])
+    words = ("eval", "run", "--config", "scripted.yaml", "--split", "validation", "--output")
+    result = gym.run(*words, "out/r")
+    assert (result.returncode, "call it r.jsonl" in result.stderr) == (2, True)
+    result = gym.run(*words, "/dev/null")
+    assert (result.returncode, "is not a regular file" in result.stderr) == (2, True)
