@@ -9,15 +9,44 @@ from __future__ import annotations
 import errno
 import random
 import socket
-from collections.abc import Container
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
 
+from backend.config.resolution import ServerInstance
 from backend.errors import GymError
 
+HEAD_SERVER_NAME = "head_server"
+DEFAULT_RANGE = (10_001, 20_000)
 _RANDOM_TRIES = 200
 
 
 class PortTaken(GymError):
     """A port that was asked for cannot be bound."""
+
+
+def bind_stack(servers: Sequence[ServerInstance], config: dict[str, Any], *, any_head_port: bool) -> dict[str, socket.socket]:
+    """A bound socket for the head server and every server, by name; hosts and ports are filled into `config`.
+
+    A head port that is taken is an error, unless `any_head_port`: then another one is used. Raises `PortTaken` or `GymError`.
+    """
+    listeners: dict[str, socket.socket] = {}
+    try:
+        head = config[HEAD_SERVER_NAME]
+        listeners[HEAD_SERVER_NAME] = _bind_head(head, any_head_port)
+        head["port"] = listeners[HEAD_SERVER_NAME].getsockname()[1]
+        used = [head["port"]]
+        fixed = {server.port for server in servers if server.port}
+        for server in servers:
+            listener = listeners[server.name] = _bind_server(server, config, fixed | set(used))
+            block = config[server.name][server.kind][server.implementation]
+            block["host"], block["port"] = server.host, listener.getsockname()[1]
+            used.append(block["port"])
+        config["disallowed_ports"] = used
+    except BaseException:
+        for listener in listeners.values():
+            listener.close()
+        raise
+    return listeners
 
 
 def bind_listener(host: str, port: int, *, purpose: str, how_to_change: str) -> socket.socket:
@@ -62,6 +91,29 @@ def _bind(host: str, port: int) -> socket.socket:
         listener.close()
         raise
     return listener
+
+
+def _bind_head(head: Mapping[str, Any], any_port: bool) -> socket.socket:
+    try:
+        return bind_listener(
+            head["host"],
+            head["port"],
+            purpose="the head server",
+            how_to_change="stop the other process, or choose another port with ++head_server.port=…",
+        )
+    except PortTaken:
+        if not any_port:
+            raise
+        return bind_listener(head["host"], 0, purpose="the head server", how_to_change="set ++head_server.host=…")
+
+
+def _bind_server(server: ServerInstance, config: Mapping[str, Any], forbidden: set[int]) -> socket.socket:
+    purpose = f"server `{server.name}`"
+    if server.port:
+        how = f"choose another port with ++{server.name}.{server.kind}.{server.implementation}.port=…"
+        return bind_listener(server.host, server.port, purpose=purpose, how_to_change=how)
+    low, high = config.get("port_range_low", DEFAULT_RANGE[0]), config.get("port_range_high", DEFAULT_RANGE[1])
+    return bind_in_range(server.host, low, high, forbidden, purpose=purpose)
 
 
 def _holder_of(port: int) -> str:

@@ -17,7 +17,8 @@ from backend.io.redact import Redactor
 from backend.servers.http_client import close_http_session
 from backend.servers.model_endpoints import endpoint_wait_seconds, model_endpoints, wait_for_endpoints
 from backend.servers.server_events import StackReady
-from backend.servers.supervisor import OutputSink, Stack, StackOptions
+from backend.servers.server_output import OutputSink
+from backend.servers.supervisor import Stack, StackOptions
 from backend.servers.warm_parent_link import WarmParentLink
 
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
-import logging
 import os
 import secrets
 import signal
 import socket
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 from backend.config.resolution import ResolvedConfig, ServerInstance
 from backend.errors import GymError
@@ -24,20 +23,16 @@ from backend.events import Event
 from backend.servers.addresses import server_url
 from backend.servers.child import HEAD_SERVER_KIND, ServerOrder
 from backend.servers.folders import missing_requirements, server_folder
-from backend.servers.ports import PortTaken, bind_in_range, bind_listener
+from backend.servers.ports import HEAD_SERVER_NAME, bind_stack
 from backend.servers.server_events import ServerEnded, ServerReady, ServerStarted, StackProgress, StackReady, StackStarting
+from backend.servers.server_output import OutputSink, OutputSinks, log_name, pump_lines
 from backend.servers.warm_parent_link import WarmParentLink
 
-logger = logging.getLogger(__name__)
-
-HEAD_SERVER_NAME = "head_server"
 STOP_GRACE_SECONDS = 3.0
 PROGRESS_INTERVAL_SECONDS = 30.0
 _LAST_LINES = 20
 _DRAIN_SECONDS = 0.5
 _SIGNAL_EXPLANATIONS = {signal.SIGKILL: "killed, perhaps for lack of memory", signal.SIGSEGV: "crashed in native code"}
-
-OutputSink = Callable[[str, str], None]
 
 
 class ServerDied(GymError):
@@ -236,55 +231,15 @@ class Stack:
 
     def _bind(self) -> dict[str, socket.socket]:
         """Bind a socket for every server and the head, and complete `config` with the ports."""
-        config = self.config = copy.deepcopy(dict(self.resolved.tree))
-        listeners: dict[str, socket.socket] = {}
-        try:
-            head = config["head_server"]
-            listeners[HEAD_SERVER_NAME] = self._bind_head(head)
-            head["port"] = listeners[HEAD_SERVER_NAME].getsockname()[1]
-            used = [head["port"]]
-            fixed = {instance.port for instance in self.resolved.servers if instance.port}
-            for instance in self.resolved.servers:
-                block = config[instance.name][instance.kind][instance.implementation]
-                listener = self._bind_server(instance, config, fixed | set(used))
-                listeners[instance.name] = listener
-                block["host"], block["port"] = instance.host, listener.getsockname()[1]
-                used.append(block["port"])
-                url = server_url(block["host"], block["port"])
-                folder = str(server_folder(instance, self.resolved.roots))
-                self.processes[instance.name] = ServerProcess(instance.name, url, instance, folder)
-            config["disallowed_ports"] = used
-        except BaseException:
-            for listener in listeners.values():
-                listener.close()
-            raise
+        self.config = copy.deepcopy(dict(self.resolved.tree))
+        listeners = bind_stack(self.resolved.servers, self.config, any_head_port=self.options.any_head_port)
+        for instance in self.resolved.servers:
+            block = self.config[instance.name][instance.kind][instance.implementation]
+            folder = str(server_folder(instance, self.resolved.roots))
+            url = server_url(block["host"], block["port"])
+            self.processes[instance.name] = ServerProcess(instance.name, url, instance, folder)
         self.processes[HEAD_SERVER_NAME] = ServerProcess(HEAD_SERVER_NAME, self.head_url, None)
         return listeners
-
-    def _bind_head(self, head: Mapping[str, Any]) -> socket.socket:
-        try:
-            return bind_listener(
-                head["host"],
-                head["port"],
-                purpose="the head server",
-                how_to_change="stop the other process, or choose another port with ++head_server.port=…",
-            )
-        except PortTaken:
-            if not self.options.any_head_port:
-                raise
-            return bind_listener(head["host"], 0, purpose="the head server", how_to_change="set ++head_server.host=…")
-
-    def _bind_server(self, instance: ServerInstance, config: Mapping[str, Any], forbidden: set[int]) -> socket.socket:
-        purpose = f"server `{instance.name}`"
-        if instance.port:
-            return bind_listener(
-                instance.host,
-                instance.port,
-                purpose=purpose,
-                how_to_change=f"choose another port with ++{instance.name}.{instance.kind}.{instance.implementation}.port=…",
-            )
-        low, high = config.get("port_range_low", 10_001), config.get("port_range_high", 20_000)
-        return bind_in_range(instance.host, low, high, forbidden, purpose=purpose)
 
     async def _spawn(self, order: ServerOrder, listener: socket.socket) -> None:
         output_read, output_write = os.pipe()
@@ -375,77 +330,23 @@ class Stack:
         )
 
     async def _pump_output(self, process: ServerProcess, descriptor: int) -> None:
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(limit=1 << 20)
-        pipe = os.fdopen(descriptor, "rb", buffering=0)
-        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-        sinks = _Sinks(process.name, self.options)
-        redactor = self.resolved.redactor
+        sinks = OutputSinks(process.name, self.options.log_folder, self.options.append_logs, self.options.on_output)
+
+        def take(line: str) -> None:
+            process.last_lines.append(line)
+            sinks.take(line)
+
         try:
-            while data := await _read_line(reader):
-                line = redactor.text(data.decode("utf-8", "replace").rstrip("\r\n"))
-                process.last_lines.append(line)
-                sinks.take(line)
+            await pump_lines(descriptor, self.resolved.redactor, take)
         finally:
             process.drained.set()
-            transport.close()
             sinks.close()
-
-
-class _Sinks:
-    """Where a server's lines go. One that fails is dropped: a full disk must not stop the server, whose pipe has to be read."""
-
-    def __init__(self, server: str, options: StackOptions) -> None:
-        self._server = server
-        self._on_output = options.on_output
-        self._log: BinaryIO | None = None
-        if options.log_folder is not None:
-            with self._dropping_the_log():
-                options.log_folder.mkdir(parents=True, exist_ok=True)
-                mode = "ab" if options.append_logs else "wb"
-                self._log = cast(BinaryIO, open(options.log_folder / log_name(server), mode, buffering=0))  # noqa: SIM115
-
-    def take(self, line: str) -> None:
-        if self._log is not None:
-            with self._dropping_the_log():
-                self._log.write(line.encode() + b"\n")
-        if self._on_output is not None:
-            try:
-                self._on_output(self._server, line)
-            except (OSError, ValueError):  # nobody reads the terminal any more
-                self._on_output = None
-
-    def close(self) -> None:
-        if self._log is not None:
-            self._log.close()
-
-    @contextlib.contextmanager
-    def _dropping_the_log(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            self._log = None
-            logger.warning("the log of server `%s` cannot be written any more: %s", self._server, error)
 
 
 async def _cancelled(future: asyncio.Future[Any]) -> None:
     """Cancel, and wait until it has ended."""
     future.cancel()
     await asyncio.gather(future, return_exceptions=True)
-
-
-async def _read_line(reader: asyncio.StreamReader) -> bytes:
-    try:
-        return await reader.readuntil(b"\n")
-    except asyncio.IncompleteReadError as error:
-        return error.partial
-    except asyncio.LimitOverrunError as error:
-        return await reader.readexactly(error.consumed)
-
-
-def log_name(server: str) -> str:
-    """File name of a server's log."""
-    return f"{server.replace('/', '_')}.log"
 
 
 def _explain(code: int) -> str:

@@ -99,7 +99,7 @@ def test_modules_in_the_working_directory_are_not_taken_for_ours(gym: Gym, tiny_
         process = subprocess.Popen(command, cwd=tiny_tree, env=environment, stdout=output, stderr=output, start_new_session=True)
     gym.started.append(process)  # type: ignore[arg-type]
     (tiny_tree / "stderr").write_text("")
-    gym.wait_for("All 3 / 3 servers ready!")
+    assert "the working directory was imported" not in gym.wait_for("All 3 / 3 servers ready!")
 
 
 def test_keys_of_any_kind_reach_the_servers(gym: Gym, tiny_tree: Path, free_port: int) -> None:
