@@ -133,7 +133,7 @@ def _report(error: BaseException) -> None:
     if isinstance(error, KeyboardInterrupt):
         return
     if isinstance(error, GymError):
-        print(f"error: {error}", file=sys.stderr)
+        sys.stderr.write(f"error: {error}\n")
         _tell("\n".join([error.message, *error.details]), error.hint, told=True)
     else:
         traceback.print_exception(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -56,12 +57,16 @@ def three_servers(command: str, cwd: Path, url: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--reference", help="path of another gym to compare with")
-    reference = parser.parse_args().reference
+    parser.add_argument("--env-yaml", type=Path, help="env.yaml for the other gym (where its prepared environments are)")
+    arguments = parser.parse_args()
+    reference = arguments.reference
     with tempfile.TemporaryDirectory() as folder, mock_endpoint() as url:
         quick_commands(Path(folder), reference)
         three_servers(str(GYM), Path(folder), url)
         if reference:
             print("reference:")
+            if arguments.env_yaml:
+                shutil.copy(arguments.env_yaml, Path(folder) / "env.yaml")
             three_servers(reference, Path(folder), url)
 
 

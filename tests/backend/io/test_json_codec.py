@@ -94,7 +94,7 @@ def test_what_is_not_json_has_a_place(data: str, as_bytes: bool) -> None:
 
 @pytest.mark.parametrize("opening,closing", [("[", "]"), ('{"a":', "}"), ('[{"a":\n', "}]"), ('["\\ud800",', "]")])
 @pytest.mark.parametrize("as_bytes", [True, False])
-@pytest.mark.parametrize("depth", [2_000, 100_000])
+@pytest.mark.parametrize("depth", [200_000])
 def test_reading_what_is_nested_too_deeply(opening: str, closing: str, as_bytes: bool, depth: int) -> None:
     for text in (opening * depth + "1" + closing * depth, opening * depth):
         with pytest.raises(json.JSONDecodeError, match="nested too deeply") as caught:
@@ -105,12 +105,12 @@ def test_reading_what_is_nested_too_deeply(opening: str, closing: str, as_bytes:
 def test_reading_names_the_place_of_too_deep_nesting() -> None:
     # orjson allows 1024 levels: the 1025th bracket is at position 1024, what follows it at 1025.
     with pytest.raises(json.JSONDecodeError) as caught:
-        loads("[" * 3000 + "]" * 3000)
+        loads("[" * 200_000 + "]" * 200_000)
     assert caught.value.pos == 1025
 
 
 @pytest.mark.parametrize("wrap", [lambda v: [v], lambda v: {"a": v}, lambda v: {1: v}])
-@pytest.mark.parametrize("depth", [2_000, 20_000])
+@pytest.mark.parametrize("depth", [200_000])
 @pytest.mark.parametrize("writer", WRITERS)
 def test_writing_what_is_nested_too_deeply(writer: Callable[[Any], bytes], wrap: Callable[[Any], Any], depth: int) -> None:
     with pytest.raises(ValueError, match="nested too deeply"):
