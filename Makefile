@@ -35,6 +35,10 @@ $(VENV)/.dev: $(VENV)/.local
 
 demo: $(VENV)/.local
 	$(BIN)/gym eval run --benchmark first_steps --model-type llama_cpp_model --output $(DEMO_OUTPUT) --split benchmark
+	@echo
+	@echo "Read the first rollout:   head -1 $(DEMO_OUTPUT) | $(BIN)/python -m json.tool"
+	@echo "Which questions it got:   $(BIN)/python -c 'import json; [print(int(r[\"reward\"]), r[\"_ng_task_index\"], r[\"extracted_answer\"]) for r in map(json.loads, open(\"$(DEMO_OUTPUT)\"))]'"
+	@echo "Score another model:      $(BIN)/gym eval run --benchmark first_steps --model-type llama_cpp_model --model PATH.gguf --output results/other.jsonl --split benchmark"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
