@@ -115,3 +115,57 @@ def test_a_file_that_is_no_model_is_named(gym: Gym) -> None:
     assert result.returncode == 1
     assert "fake.gguf" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.slow
+def test_repeats_with_a_temperature_differ_and_a_seed_repeats_them(gym: Gym) -> None:
+    words = (*FIRST_STEPS, "--model-type", "llama_cpp_model", "--limit", "4", "--num-repeats", "4", "--temperature", "1.5")
+    assert gym.run(*words, timeout=110).returncode == 0
+    texts: dict[int, set[str]] = {}
+    for row in read_rows(gym.cwd / "results" / "first_steps.jsonl"):
+        texts.setdefault(row["_ng_task_index"], set()).add(row["response"]["output"][-1]["content"][0]["text"])
+    assert max(map(len, texts.values())) > 1
+    seeded = []
+    for _ in range(2):
+        assert gym.run(*words, "+num_repeats_add_seed=true", "--concurrency", "1", timeout=110).returncode == 0
+        rows = read_rows(gym.cwd / "results" / "first_steps.jsonl")
+        seeded.append(
+            {
+                (row["_ng_task_index"], row["_ng_rollout_index"]): row["response"]["output"][-1]["content"][0]["text"]
+                for row in rows
+            }
+        )
+    assert seeded[0] == seeded[1]
+    assert len(set(seeded[0].values())) > 4
+
+
+@pytest.mark.parametrize("url", ["localhost:1/v1", "ftp://host/v1", "not a url"])
+def test_an_address_that_is_no_url_is_named_before_anything_starts(gym: Gym, url: str) -> None:
+    result = gym.run(
+        *FIRST_STEPS, "--model-type", "inference_provider", "--model-url", url, "--model", "m", "--model-api-key", "dummy"
+    )
+    assert result.returncode == 1
+    assert f"policy_model.base_url is not an http:// or https:// URL: {url}" in result.stderr
+
+
+async def test_waiting_and_retrying_are_visible(gym: Gym) -> None:
+    async with endpoint(Reply(503, b"busy")) as upstream:
+        words = (
+            "--model-type",
+            "inference_provider",
+            "--model-url",
+            upstream.base_url,
+            "--model",
+            "m",
+            "--model-api-key",
+            "dummy",
+            "--limit",
+            "2",
+        )
+        gym.start(*FIRST_STEPS, *words)
+        import asyncio
+
+        output = await asyncio.to_thread(gym.wait_for, "in flight, no answer for", 40)
+    assert "(policy_model) " in output
+    assert "[model_retry url=" in output
+    assert "Waiting: 0 / 2 finished, 2 in flight" in output

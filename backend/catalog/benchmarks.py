@@ -18,6 +18,7 @@ KIND = "benchmark"
 PARENT = "benchmarks"
 TOPIC = "benchmarks"
 MANIFEST = "manifest.yaml"
+_USUAL_MODEL_TYPES = ("vllm_model", "llama_cpp_model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,14 @@ def inspect_benchmark(name: str, roots: Sequence[Path]) -> dict[str, Any]:
         "domain": entry.domain,
         "description": "\n".join(line for line in lines if line) or None,
         "details": {key: value for key, value in details.items() if value},
-        "usage_example": f"gym env start --benchmark {entry.name} --model-type vllm_model",
+        "usage_example": f"gym env start --benchmark {entry.name} --model-type {_usual_model_type(roots)}",
     }
+
+
+def _usual_model_type(roots: Sequence[Path]) -> str:
+    """A model type that is there, for examples that can be typed as they stand."""
+    there = (name for name in _USUAL_MODEL_TYPES if any((root / "responses_api_models" / name).is_dir() for root in roots))
+    return next(there, _USUAL_MODEL_TYPES[0])
 
 
 def benchmark_name(relative: str) -> str:

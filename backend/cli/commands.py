@@ -141,6 +141,7 @@ EVAL_RUN_FLAGS = (
         "which declared data sets to run",
         Kind.TEXT,
         "split",
+        metavar="{train,validation,benchmark}",
         choices=("train", "validation", "benchmark", "example"),
     ),
     *MODEL_FLAGS,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from backend.cli.console import warn
+from backend.cli.console import printable, warn
 from backend.cli.parser import Parsed
 from backend.cli.request_building import config_request, export_search_dirs
 from backend.config.request import ConfigRequest
 from backend.errors import UsageError
 from backend.servers.warm_parent_link import WarmParentLink
+
+if TYPE_CHECKING:
+    from backend.cli.render_run import RunRenderer
 
 
 def run(parsed: Parsed) -> int:
@@ -38,9 +43,20 @@ def _run(parsed: Parsed, request: ConfigRequest, link: WarmParentLink | None) ->
         observe="observe" in parsed.values,
         events_file=Path(events) if events else None,
         command=("gym", *parsed.words),
+        on_output=lambda server, line: _show_retries(renderer, server, line),
     )
     renderer = RunRenderer()
     try:
-        return run_operation(lambda: evaluate(evaluation, link), renderer.render, stop=evaluation.control.stop)
+        code = run_operation(lambda: evaluate(evaluation, link), renderer.render, stop=evaluation.control.stop)
     finally:
         renderer.close()
+    if renderer.output is not None:
+        print(f"stopped at once: the rollouts that are finished are in {renderer.output}", file=sys.stderr, flush=True)
+    return code
+
+
+def _show_retries(renderer: RunRenderer, server: str, line: str) -> None:
+    """Servers' lines go to their logs; that one waits for its endpoint is also said at once, or it would look like a hang."""
+    if "_retry url=" in line:
+        renderer.close()
+        print(f"({server}) {printable(line)}", file=sys.stderr, flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -15,6 +16,8 @@ from backend.errors import ExitCode, GymError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `arguments` (by default this process' own) and return its exit code."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         parsed = parse(words, program=Path(sys.argv[0]).name or "gym")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import time
 from datetime import timedelta
 
 from backend.cli.console import say
@@ -16,6 +17,7 @@ from backend.rollouts.run_events import (
     CollectionEnded,
     CollectionProgress,
     CollectionStarted,
+    CollectionWaiting,
     MetricsWritten,
     RolloutFinished,
     RolloutStarted,
@@ -30,6 +32,7 @@ class RunRenderer:
     """Renders one run. On a terminal the progress is one line that is rewritten; else each whole percent is told in full."""
 
     def __init__(self, *, live: bool | None = None) -> None:
+        self._planned_output = ""
         self._live = sys.stdout.isatty() if live is None else live
         self._line_open = False
         self._finished = 0
@@ -37,10 +40,17 @@ class RunRenderer:
         self._reward_sum = 0.0
         self._rewards = 0
         self._total = 0
+        self._in_flight = 0
+        self._began = time.monotonic()
+        self.output: str | None = None
+        """Where rollouts are written, once that has begun; None again when the summary has told it."""
 
     def render(self, event: Event) -> None:
         """Print one event."""
         if isinstance(event, RolloutStarted):
+            self._in_flight += 1
+            if self._live:
+                self._draw()
             return
         if isinstance(event, RolloutFinished):
             self._count(event)
@@ -50,12 +60,19 @@ class RunRenderer:
             return
         self.close()
         if isinstance(event, RunPlanned):
+            self._planned_output = event.output
             rollouts = "rollout" if event.rollouts == 1 else "rollouts"
             say(f"{event.rollouts} {rollouts} of {event.inputs} -> {event.output}")
             say(f"Querying with {event.concurrency} concurrent requests")
         elif isinstance(event, CollectionStarted):
             self._total = event.total
+            self._began = time.monotonic()
+            self.output = self._planned_output
             say("Collecting rollouts")
+        elif isinstance(event, CollectionWaiting):
+            say(
+                f"Waiting: {event.finished} / {event.total} finished, {event.in_flight} in flight, no answer for {event.seconds:.0f} s"
+            )
         elif isinstance(event, CollectionEnded):
             if event.cancelled:
                 say(f"Gave up {event.cancelled} rollouts in flight.")
@@ -64,6 +81,7 @@ class RunRenderer:
                 say(f"Key metrics for {agent}:")
                 say(json.dumps(metrics, indent=4))
         elif isinstance(event, RunSummary):
+            self.output = None
             _render_summary(event)
         else:
             render_server_event(event, with_instances=False)
@@ -77,6 +95,7 @@ class RunRenderer:
 
     def _count(self, event: RolloutFinished) -> None:
         self._finished += 1
+        self._in_flight -= 1
         self._failed += event.failure is not None
         if event.failure is None and event.reward is not None:
             self._rewards += 1
@@ -89,11 +108,18 @@ class RunRenderer:
         bar = "█" * filled + "░" * (_BAR_WIDTH - filled)
         mean = f"  mean reward {self._reward_sum / self._rewards:.3f}" if self._rewards else ""
         failed = f"  {self._failed} failed" if self._failed else ""
-        line = f"{bar} {self._finished} / {self._total}{mean}{failed}"
+        line = f"{bar} {self._finished} / {self._total}{mean}{failed}  {self._in_flight} in flight{self._time_left()}"
         width = shutil.get_terminal_size().columns - 1
         sys.stdout.write(f"\r{line[:width]:<{width}}")
         sys.stdout.flush()
         self._line_open = True
+
+    def _time_left(self) -> str:
+        elapsed = time.monotonic() - self._began
+        if not self._finished:
+            return ""
+        left = timedelta(seconds=round(elapsed / self._finished * (self._total - self._finished)))
+        return f"  {self._finished / elapsed * 60:.0f}/min  {left} left" if self._finished < self._total else ""
 
     def _progress(self, event: CollectionProgress) -> None:
         if self._live:
@@ -106,6 +132,8 @@ class RunRenderer:
         )
         for number, (agent, count) in enumerate(event.left.items(), 1):
             say(f"{number}. {agent}: {count}")
+        if event.failed:
+            say(f"{event.failed} of them failed.")
         if event.finished < event.total:
             return
         for agent, averages in event.averages.items():
@@ -123,10 +151,10 @@ def _render_summary(summary: RunSummary) -> None:
     else:
         say("No rollout was scored.")
     say()
-    say("Finished rollout collection! View results at:")
+    say("Finished rollout collection! View results at:" if summary.state == "done" else "What there is:")
     say(f"Fully materialized inputs: {summary.materialized_inputs}")
     say(f"Rollouts: {summary.rollouts}")
-    say(f"Aggregate metrics: {summary.aggregate_metrics}")
+    say(f"Aggregate metrics: {summary.aggregate_metrics or 'None'}")
     if summary.failed:
         classes = ", ".join(f"{name}: {count}" for name, count in summary.failure_classes.items())
         say(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -88,18 +89,21 @@ def _number(flag: Flag, value: str, convert: Callable[[str], Any], what: str) ->
     if value.lower() in ("null", "none"):
         return None
     try:
-        return convert(value)
+        number = convert(value)
+        if not math.isfinite(number):
+            raise ValueError
+        return number
     except ValueError:
         raise UsageError(f"invalid configuration: {flag.key} ({flag.names[0]} needs {what}, not `{value}`)") from None
 
 
 def _mapping(flag: Flag, value: str) -> Any:
     from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.errors import OverrideParseException
+    from hydra.errors import HydraException, OverrideParseException
 
     try:
         parsed = OverridesParser.create().parse_override(f"{flag.key}={value}").value()
-    except OverrideParseException:
+    except (OverrideParseException, HydraException, ValueError):
         parsed = value
     if parsed is None or (isinstance(parsed, dict) and parsed):
         return {str(key): item for key, item in parsed.items()} if parsed else None

@@ -231,3 +231,7 @@ LEGACY_CONFIG_PATHS: dict[str, str] = {
 def one_of(values: Iterable[str]) -> str:
     """The sentence that lists what is allowed."""
     return f"Must be one of: {', '.join(repr(value) for value in values)}"
+
+
+SAMPLING_KEYS = frozenset({"temperature", "top_p", "max_output_tokens", "top_logprobs", "reasoning", "tool_choice", "truncation"})
+"""Keys of `responses_create_params` that are easily given one level too high."""

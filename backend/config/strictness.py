@@ -13,7 +13,7 @@ from backend.config.findings import Findings
 from backend.config.instances import Inventory, ServerBlock, blocks, has_entrypoint
 from backend.config.interpolation import is_interpolation
 from backend.config.nodes import Node, child, find, format_path, plain, walk
-from backend.config.schema import GLOBAL_KEYS, SERVER_TYPES, STAND_IN_IMPLEMENTATION
+from backend.config.schema import GLOBAL_KEYS, SAMPLING_KEYS, SERVER_TYPES, STAND_IN_IMPLEMENTATION
 from backend.errors import GymError, did_you_mean
 from backend.io.roots import resolve_path
 
@@ -106,8 +106,14 @@ def _check_near_misses(root: Node, findings: Findings, *, every: bool) -> None:
         if isinstance(node.value, dict) and any(kind in node.value for kind in SERVER_TYPES):
             continue
         near = difflib.get_close_matches(name, GLOBAL_KEYS, n=1, cutoff=_MISSPELT)
-        if every or (near and node.source.kind != "env_file"):  # env.yaml serves many configurations
-            findings.warn(f"nothing reads the global key '{name}'", node.source.place(), did_you_mean(name, GLOBAL_KEYS))
+        # A word of this command line is meant for this run; env.yaml serves many configurations.
+        if every or node.source.kind == "override" or (near and node.source.kind != "env_file"):
+            hint = (
+                f"a sampling setting is responses_create_params.{name}"
+                if name in SAMPLING_KEYS
+                else did_you_mean(name, GLOBAL_KEYS)
+            )
+            findings.warn(f"nothing reads the global key '{name}'", node.source.place(), hint)
 
 
 def _check_dataset_files(server: ServerBlock, roots: Sequence[Path], findings: Findings) -> None:

@@ -45,13 +45,13 @@ def dumps_indented(value: Any) -> bytes:
 def loads(data: bytes | str) -> Any:
     """The value of one JSON document; raises `json.JSONDecodeError` (a ValueError with `lineno` and `colno`).
 
-    Accepts what orjson refuses but other writers produce: a byte order mark, lone surrogate escapes and invalid UTF-8 (both become
-    the replacement character). Integers beyond 64 bits come as floats. `NaN` and `Infinity` are not JSON and stay errors.
+    Accepts what orjson refuses but other writers produce: a byte order mark, and lone surrogate escapes (which become the replacement
+    character). Text that is not UTF-8 is an error, so that nobody evaluates mangled words. Integers beyond 64 bits come as floats. `NaN` and `Infinity` are not JSON and stay errors.
     """
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as refusal:
-        text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+        text = data if isinstance(data, str) else _decoded(data)
         try:
             value = json.loads(text.removeprefix("\ufeff"), parse_constant=_refuse_constant)
             return _without_surrogates(value) if "\\u" in text else value
@@ -61,6 +61,13 @@ def loads(data: bytes | str) -> Any:
             raise json.JSONDecodeError(_TOO_DEEP, text, refusal.pos) from None
         except ValueError:  # Python's limit on the digits of an integer
             raise json.JSONDecodeError("an integer with too many digits", text, refusal.pos) from None
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise json.JSONDecodeError("not UTF-8 text", data.decode("utf-8", "replace"), error.start) from None
 
 
 def _dumps_leniently(value: Any, **form: Any) -> bytes:

@@ -156,7 +156,9 @@ def _place(path: str | Path, number: int, error: ValueError) -> Place:
 def _reason(error: ValueError, raw: bytes) -> str:
     reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
     start = raw[:_MAX_QUOTED].decode("utf-8", "replace") + ("…" if len(raw) > _MAX_QUOTED else "")
-    return f"not valid JSON: {reason[:1].lower()}{reason[1:]}: {start}"
+    if reason[1:2].islower():  # a word, and not a name such as NaN
+        reason = reason[0].lower() + reason[1:]
+    return f"not valid JSON: {reason}: {start}"
 
 
 def _kind(value: Any) -> str:

@@ -75,7 +75,10 @@ def _agent_rows(scores: AgentScores) -> Iterator[ScoreRow]:
             continue
         if shape["family"] in SAME_AS_PASS_AT_1:
             continue
-        percent = _pass_interval(scores, int(shape["k"]), value) if shape["k"] else None
+        if shape["k"] == "1" and rewards and math.isclose(100 * mean(rewards), value, abs_tol=1e-6):
+            percent = interval.scaled(100) if interval else None  # the same quantity, whatever its name
+        else:
+            percent = _pass_interval(scores, int(shape["k"]), value) if shape["k"] else None
         yield _row(scores, key, float(value), PERCENT, percent)
 
 

@@ -24,12 +24,20 @@ from backend.io.jsonl import JsonlWriter, Line, read_jsonl
 from backend.io.row_keys import AGENT_REF, ATTEMPT, ROLLOUT, ROLLOUT_ID, SKILLS_REF, TASK, TASK_SOURCE
 from backend.rollouts.control import DRAIN_SECONDS, LOST_CONNECTION_PAUSE_SECONDS, RunControl
 from backend.rollouts.failures import Destination, FailedCall, destination_of, failure_record
-from backend.rollouts.run_events import CollectionEnded, CollectionProgress, CollectionStarted, RolloutFinished, RolloutStarted
+from backend.rollouts.run_events import (
+    CollectionEnded,
+    CollectionProgress,
+    CollectionStarted,
+    CollectionWaiting,
+    RolloutFinished,
+    RolloutStarted,
+)
 from backend.rollouts.tally import Tally
 from backend.servers.http_client import RetryRule, connection_limit, send
 from backend.servers.middleware import UPSTREAM_STATUS_HEADER
 
 MOST_IN_FLIGHT = 1024
+QUIET_SECONDS = 10.0
 _DESCRIPTORS_PER_ROLLOUT = 3
 _BODY_BYTES = 8000
 _PROGRESS_STEPS = 100
@@ -69,10 +77,12 @@ class Collector:
         self._began = time.monotonic()
         self._percent = 0
         self._cancelled = 0
+        self._in_flight = 0
+        self._last_sign = self._began
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """Collect everything; ends with `CollectionEnded`. Closing the iterator cancels what is in flight."""
-        self._began = time.monotonic()
+        self._began = self._last_sign = time.monotonic()
         self._rows = read_jsonl(self.job.materialized)
         with JsonlWriter(self.job.rollouts) as rollouts, JsonlWriter(self.job.failures) as failures:
             offsets = _Offsets(rollouts, failures)
@@ -80,7 +90,7 @@ class Collector:
             yield CollectionStarted(self.tally.total)
             pool = asyncio.create_task(self._run_workers(offsets))
             try:
-                while (item := await self._events.get()) is not None:
+                while (item := await self._next_event()) is not None:
                     if isinstance(item, BaseException):
                         raise item
                     yield item
@@ -97,6 +107,14 @@ class Collector:
             failure_classes=dict(self.tally.failure_classes),
             seconds=time.monotonic() - self._began,
         )
+
+    async def _next_event(self) -> Event | BaseException | None:
+        """The next event; one that says how many rollouts are in flight when nothing has come back for a while."""
+        try:
+            return await asyncio.wait_for(self._events.get(), QUIET_SECONDS)
+        except TimeoutError:
+            quiet = time.monotonic() - self._last_sign
+            return CollectionWaiting(self.tally.finished, self.tally.total, self._in_flight, quiet)
 
     async def _run_workers(self, files: _Offsets) -> None:
         workers = {asyncio.create_task(self._work(files)) for _ in range(in_flight_limit(self.job))}
@@ -129,11 +147,14 @@ class Collector:
             agent = row[AGENT_REF]["name"]
             task, rollout = row[TASK], row[ROLLOUT]
             await self._events.put(RolloutStarted(task, rollout, agent))
+            self._in_flight += 1
             began = time.monotonic()
             answer = await _call_agent(self.job.agents[agent], line.raw)
             if isinstance(answer, FailedCall) and answer.http_status is None:
                 # A lost connection may be the first sign of a server's death, which ends the run; the row then stays unwritten.
                 await asyncio.sleep(LOST_CONNECTION_PAUSE_SECONDS)
+            self._in_flight -= 1
+            self._last_sign = time.monotonic()
             event = self._keep(row, answer, files, time.monotonic() - began)
             await self._events.put(event)
             if progress := self._progress():

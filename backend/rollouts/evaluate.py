@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,8 @@ from typing import Any
 
 from backend.config.request import ConfigRequest
 from backend.config.resolution import ResolvedConfig, resolve_config
-from backend.config.schema import AGENTS
+from backend.config.schema import AGENTS, MODELS
+from backend.datasets.server_blocks import server_blocks
 from backend.errors import GymError
 from backend.events import Event, Notice
 from backend.io.files import replacing
@@ -33,13 +34,15 @@ from backend.rollouts.plan import RunPlan, plan_run
 from backend.rollouts.run_events import MetricsWritten, RunPlanned
 from backend.rollouts.run_folder import RunFolder, file_digest
 from backend.rollouts.summary import run_summary
+from backend.rollouts.tally import Tally
 from backend.servers.addresses import server_url
 from backend.servers.head_client import fetch_live_config
 from backend.servers.http_client import client_settings, close_http_session, configure_http_client
 from backend.servers.model_call_capture import CaptureStore
 from backend.servers.model_endpoints import endpoint_wait_seconds, model_endpoints, wait_for_endpoints
 from backend.servers.rollout_correlation import maybe_rollout_id_from_run_body
-from backend.servers.supervisor import Stack, StackOptions
+from backend.servers.server_output import OutputSink
+from backend.servers.supervisor import ServerDied, Stack, StackOptions
 from backend.servers.warm_parent_link import WarmParentLink
 
 
@@ -55,6 +58,8 @@ class EvaluationRequest:
     events_file: Path | None = None
     command: tuple[str, ...] = ()
     control: RunControl = field(default_factory=RunControl)
+    on_output: OutputSink | None = None
+    """Gets every line that a server prints."""
 
 
 async def evaluate(request: EvaluationRequest, link: WarmParentLink | None) -> AsyncGenerator[Event, None]:
@@ -76,9 +81,15 @@ async def evaluate(request: EvaluationRequest, link: WarmParentLink | None) -> A
             plan = plan_run(resolved, config, options, paths)
             for text in (*resolved.warnings, *plan.warnings):
                 yield folder.said(Notice(redactor.text(text), "warning"))
-            async with aclosing(_Run(request, resolved, plan, folder).events(link, config)) as events:
-                async for event in events:
-                    yield folder.said(event)
+            run = _Run(request, resolved, plan, folder)
+            try:
+                async with aclosing(run.events(link, config)) as events:
+                    async for event in events:
+                        yield folder.said(event)
+            except ServerDied as error:
+                if run.tally is not None and run.tally.scored:
+                    error.details += (f"{run.tally.scored} finished rollouts are safe in {paths.rollouts}",)
+                raise
     except GymError as error:
         raise error.masked(redactor.text) from None
     finally:
@@ -116,6 +127,7 @@ class _Run:
         self.plan = plan
         self.folder = folder
         self.began = time.monotonic()
+        self.tally: Tally | None = None
 
     async def events(self, link: WarmParentLink | None, config: Mapping[str, Any]) -> AsyncGenerator[Event, None]:
         """Everything from here on."""
@@ -132,8 +144,12 @@ class _Run:
             concurrency=in_flight_limit(job),
             agents=dict(plan.planned),
         )
+        if paths.rollouts.exists():
+            yield Notice(f"the results of an earlier run in {paths.rollouts} are replaced", "warning")
         if link is None:
-            async with aclosing(self._collect(job, _capture_folder(config))) as events:
+            for text in _what_serves(self.resolved, config):
+                yield Notice(text)
+            async with aclosing(self._collect(job, config)) as events:
                 async for event in events:
                     yield event
             return
@@ -152,7 +168,7 @@ class _Run:
     def _stack_options(self) -> StackOptions:
         configured = self.resolved.tree.get("nemo_gym_log_dir")
         folder = Path(configured).absolute() if configured else self.plan.paths.logs.absolute()
-        return StackOptions(folder, append_logs=bool(configured), any_head_port=True)
+        return StackOptions(folder, append_logs=bool(configured), on_output=self.request.on_output, any_head_port=True)
 
     async def _wait_and_collect(self, job: CollectionJob) -> AsyncGenerator[Event, None]:
         endpoints = model_endpoints(self.resolved.servers)
@@ -160,14 +176,15 @@ class _Run:
         if endpoints and limit > 0:
             async for state in wait_for_endpoints(endpoints, limit):
                 yield state
-        async with aclosing(self._collect(job, _capture_folder(self.resolved.tree))) as events:
+        async with aclosing(self._collect(job, self.resolved.tree)) as events:
             async for event in events:
                 yield event
 
-    async def _collect(self, job: CollectionJob, captures: Path | None) -> AsyncGenerator[Event, None]:
-        self._begin(captures)
+    async def _collect(self, job: CollectionJob, config: Mapping[str, Any]) -> AsyncGenerator[Event, None]:
+        self._begin(config)
         control, options, paths = self.request.control, self.plan.options, self.plan.paths
         collector = Collector(job, control)
+        self.tally = collector.tally
         async with aclosing(collector.events()) as events:
             async for event in events:
                 yield event
@@ -187,9 +204,13 @@ class _Run:
         self.folder.end(state, {"scored": summary.scored, "failed": summary.failed, "missing": summary.missing})
         yield summary
 
-    def _begin(self, captures: Path | None) -> None:
-        """Replace the files of an earlier run by the beginnings of this one; the new rows are written before the old results go."""
+    def _begin(self, config: Mapping[str, Any]) -> None:
+        """Replace the files of an earlier run by the beginnings of this one; the new rows are written before the old results go.
+
+        `config` is what the servers run with; that is what the run's record keeps.
+        """
         paths, plan = self.plan.paths, self.plan
+        captures = _capture_folder(config)
         inputs_digest = file_digest(plan.inputs)
         store = CaptureStore(captures) if captures is not None else None
         with replacing(paths.materialized_inputs.absolute()) as file:
@@ -201,7 +222,7 @@ class _Run:
         for old in (paths.rollouts, paths.failures, paths.aggregate_metrics):
             old.unlink(missing_ok=True)
         self.folder.begin(
-            self.resolved.tree,
+            config,
             {
                 "serve": plan.options.serve,
                 "inputs": str(plan.inputs),
@@ -211,6 +232,19 @@ class _Run:
                 "agents": dict(plan.planned),
             },
         )
+
+
+def _what_serves(resolved: ResolvedConfig, config: Mapping[str, Any]) -> Iterator[str]:
+    """Which servers a run uses that it has not started: whoever listens at the head's address might be somebody else's."""
+    head = resolved.tree["head_server"]
+    yield f"Using the servers behind {server_url(head['host'], head['port'])}"
+    for server in server_blocks(config):
+        if server.kind == MODELS:
+            settings = {
+                key: value for key, value in server.fields.items() if str(key).endswith(("model", "base_url", "model_path"))
+            }
+            shown = ", ".join(f"{key} {value}" for key, value in settings.items() if value)
+            yield Redactor().text(f"  model server {server.instance}: {server.implementation}" + (f" ({shown})" if shown else ""))
 
 
 def _capture_folder(config: Mapping[str, Any]) -> Path | None:

@@ -38,6 +38,8 @@ RowSource = Callable[[], Iterator[SourceRow]]
 def file_rows(path: str | Path, roots: Sequence[Path]) -> RowSource:
     """The rows of a JSON-lines file, looked for in `roots`; rows are equal when their lines are, white space at the ends aside."""
     file = resolve_path(path, roots)
+    if file.is_dir():
+        raise ExpansionError(f"the input {path} is a folder", place=Place(str(file)), hint="name a JSON-lines file with --input")
     if not file.is_file():
         raise ExpansionError(
             f"the input file {path} is not there", place=Place(str(file)), hint="name a JSON-lines file with --input"

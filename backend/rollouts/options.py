@@ -15,6 +15,8 @@ NOT_YET = {
     "rollout_collection_driver": "a custom collection driver",
     "reuse_existing_data_preparation": "reusing prepared data",
 }
+_LONGEST_NAME = 220
+"""255 bytes is what file systems take; the files beside the output have longer names than it."""
 _MISSING_HINTS = {"output_jsonl_fpath": "--output FILE", "input_jsonl_fpath": "--input FILE", "split": "--split benchmark"}
 
 
@@ -37,6 +39,11 @@ def run_options(config: Mapping[str, Any], *, serve: bool) -> RunOptions:
 
     Raises `UsageError` for missing or malformed ones, `GymError` for those that do not fit the way of running.
     """
+    if serve and config.get("input_jsonl_fpath"):
+        raise GymError(
+            "--input is for runs against servers that are up already",
+            hint="start them with `gym env start …` and add --no-serve, or drop --input and choose a declared data set with --split",
+        )
     required = ("output_jsonl_fpath", "split") if serve else ("output_jsonl_fpath", "input_jsonl_fpath")
     missing = [key for key in required if not config.get(key)]
     if missing:
@@ -45,11 +52,6 @@ def run_options(config: Mapping[str, Any], *, serve: bool) -> RunOptions:
     for key, what in NOT_YET.items():
         if config.get(key):
             raise GymError(f"{what} ({key}) is not supported by this version")
-    if serve and config.get("input_jsonl_fpath"):
-        raise GymError(
-            "--input is for runs against servers that are up already",
-            hint="add --no-serve to use it, or drop it and choose a declared data set with --split",
-        )
     split = config.get("split")
     if serve and split == "example":
         raise GymError(
@@ -73,6 +75,10 @@ def _output_path(value: Any, *, serve: bool) -> Path:
     path = Path(str(value)).expanduser()
     if path.is_dir() or not path.name:
         raise UsageError(f"--output {value} is a folder", hint=f"name a file in it, such as {path / 'rollouts.jsonl'}")
+    if len(path.name.encode()) > _LONGEST_NAME:
+        raise UsageError(
+            f"the name of --output is too long: its files need up to {_LONGEST_NAME} bytes, not {len(path.name.encode())}"
+        )
     if path.exists() and not path.is_file():
         raise UsageError(f"--output {value} is not a regular file, and this run would replace it")
     if serve and not path.suffix:

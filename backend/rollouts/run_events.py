@@ -79,6 +79,17 @@ class CollectionProgress(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class CollectionWaiting(Event):
+    """Said when nothing has finished for a while: how many rollouts are in flight, and for how long nothing has come back."""
+
+    type: ClassVar[str] = "collection.waiting"
+    finished: int
+    total: int
+    in_flight: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class CollectionEnded(Event):
     """Nothing is in flight any more. `cancelled` rollouts were given up when the run was told to stop."""
 

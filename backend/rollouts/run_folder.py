@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from backend.errors import GymError, Place
+from backend.errors import GymError, Place, UsageError
 from backend.events import Event
 from backend.io.event_log import EventLog
 from backend.io.files import make_folder, write_atomically
@@ -42,6 +42,9 @@ class RunFolder:
         self._log: EventLog | None = None
         self._copy: EventLog | None = None
         self._record: dict[str, Any] = {}
+        own = (paths.rollouts, paths.failures, paths.materialized_inputs, paths.aggregate_metrics, paths.events, paths.run_record)
+        if events_copy is not None and events_copy.resolve() in [path.resolve() for path in own]:
+            raise UsageError(f"--events {events_copy} is a file that the run itself writes", hint="choose another file")
         make_folder(paths.folder)
         make_folder(paths.run_folder)
         self._lock = self._take_lock()

@@ -8,6 +8,7 @@ from typing import Any
 from backend.io.result_paths import ResultPaths
 from backend.io.row_keys import AGENT_REF, ROLLOUT, TASK
 from backend.metrics.headline import AgentScores, summary_rows
+from backend.metrics.pass_at_k import highest_k_metrics
 from backend.rollouts.run_events import RunSummary
 from backend.rollouts.tally import Tally
 
@@ -21,7 +22,7 @@ def run_summary(
     counted_as_zero: Sequence[Mapping[str, Any]] = (),
 ) -> RunSummary:
     """The summary of a run that is over; `entries` are those of the aggregate metrics file, none when there is no file."""
-    key_metrics = {entry[AGENT_REF]["name"]: entry["key_metrics"] for entry in entries}
+    key_metrics = {entry[AGENT_REF]["name"]: _headline_metrics(entry) for entry in entries}
     agents = []
     for name, agent in tally.agents.items():
         for record in counted_as_zero:
@@ -46,3 +47,10 @@ def run_summary(
         failure_classes=dict(tally.failure_classes),
         seconds=seconds,
     )
+
+
+def _headline_metrics(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The key metrics that the environment chose, and pass@k and majority@k at the highest k whether it chose them or not."""
+    metrics = entry.get("agent_metrics") or {}
+    highest = highest_k_metrics(metrics, "pass@{k}") | highest_k_metrics(metrics, "majority@{k}")
+    return {**(entry.get("key_metrics") or {}), **highest}

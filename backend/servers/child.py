@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from backend.errors import GymError
-from backend.servers.guard import leave_with_parent
+from backend.servers.guard import leave_with_parent, name_process
 from backend.servers.process_context import ProcessContext, enter_process_context, process_context
 
 HEAD_SERVER_KIND = "head_server"
@@ -56,6 +56,7 @@ def live(order: ServerOrder, settings: dict[str, Any], descriptors: ChildDescrip
     code = 1
     try:
         _settle_in(descriptors, parent)
+        name_process(order.name)
         code = _serve(order, settings, descriptors)
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else int(left.code is not None)

@@ -75,8 +75,11 @@ class ErrorEnvelope:
             inner = getattr(error, "response_content", b"")
             # The status that started it survives every hop, so that whoever reports the failure can tell 401 from 500.
             status = (error.headers.get(UPSTREAM_STATUS_HEADER) if error.headers else None) or str(error.status)
-            text = f"Hit an exception in {self.server_name} calling an inner server: {inner!r}"
-            headers.append((UPSTREAM_STATUS_HEADER.encode(), status.encode()))
+            # A client that gave up (too many redirects, say) has a status of 0 and no body; its own words are all there is.
+            quoted = repr(inner) if inner or error.status else repr(str(error).encode())
+            text = f"Hit an exception in {self.server_name} calling an inner server: {quoted}"
+            if status != "0":
+                headers.append((UPSTREAM_STATUS_HEADER.encode(), status.encode()))
             logger.warning("%s %s: an inner server answered %d: %s", scope["method"], scope["path"], error.status, inner[:300])
         else:
             text = repr(error)

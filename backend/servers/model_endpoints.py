@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -51,8 +52,17 @@ def model_endpoints(servers: Sequence[ServerInstance]) -> list[ModelEndpoint]:
             if str(key).endswith("base_url"):
                 for url in value if isinstance(value, list | tuple) else [value]:
                     if url:
+                        _check_url(str(url), f"{server.name}.{key}")
                         found.setdefault(str(url).rstrip("/"), ModelEndpoint(str(url), f"{server.name}.{key}"))
     return list(found.values())
+
+
+def _check_url(url: str, key: str) -> None:
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise GymError(
+            f"{key} is not an http:// or https:// URL: {Redactor().text(url)}",
+            hint="give --model-url one such as http://localhost:8000/v1",
+        )
 
 
 def endpoint_wait_seconds(config: Mapping[str, Any]) -> float:

@@ -57,6 +57,9 @@ class SimpleAgentVerifyResponse(BaseVerifyResponse):
     model_config = ConfigDict(extra="allow")
 
 
+_NO_SUCH_TOOL = 404
+
+
 @dataclass(slots=True)
 class _Conversation:
     """One pass through the loop."""
@@ -100,8 +103,9 @@ class SimpleAgent(SimpleResponsesAPIAgent):
             calls = [item for item in answer.output if isinstance(item, NeMoGymResponseFunctionToolCall)]
             if not calls and any(map(_is_message_of_the_model, answer.output)):
                 break
-            idle_turns = 0 if calls else idle_turns + 1
-            conversation.add([await self._call_tool(call, conversation) for call in calls])
+            outcomes = [await self._call_tool(call, conversation) for call in calls]
+            conversation.add([output for output, _ in outcomes])
+            idle_turns = 0 if any(reached for _, reached in outcomes) else idle_turns + 1
             if idle_turns >= self.config.max_idle_turns or (self.config.max_steps and steps >= self.config.max_steps):
                 break
         for name, value in {**conversation.environment_cookies, **conversation.model_cookies}.items():
@@ -152,16 +156,18 @@ class SimpleAgent(SimpleResponsesAPIAgent):
             reason = f"not JSON: {error}"
         raise RuntimeError(f"the answer of model server `{name}` is no response object: {reason}")
 
-    async def _call_tool(self, call: NeMoGymResponseFunctionToolCall, conversation: _Conversation) -> NeMoGymFunctionCallOutput:
-        """A tool's answer as the model will see it, whatever its status: models can mend their own calls."""
+    async def _call_tool(
+        self, call: NeMoGymResponseFunctionToolCall, conversation: _Conversation
+    ) -> tuple[NeMoGymFunctionCallOutput, bool]:
+        """A tool's answer as the model will see it, whatever its status, for models can mend their calls; and whether there is such a tool."""
         try:
             path, arguments = tool_path(call.name), tool_arguments(call.arguments)
         except RefusedToolCall as refusal:
-            output = refusal.output
+            output, reached = refusal.output, False
         else:
             answer = await self._post_to_environment(path, arguments, conversation.environment_cookies)
-            output = (await answer.read()).decode("utf-8", "replace")
-        return NeMoGymFunctionCallOutput(type="function_call_output", call_id=call.call_id, output=output)
+            output, reached = (await answer.read()).decode("utf-8", "replace"), answer.status != _NO_SUCH_TOOL
+        return NeMoGymFunctionCallOutput(type="function_call_output", call_id=call.call_id, output=output), reached
 
     async def _post_to_environment(self, path: str, body: Any, cookies: Cookies) -> ClientResponse:
         """The answer of the resources server. Its cookies are added to `cookies`, not put in their place: an error sets none."""

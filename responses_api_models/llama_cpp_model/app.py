@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -47,7 +48,7 @@ class LlamaCppModelConfig(BaseResponsesAPIModelConfig):
     """Calls that are worked on at the same time."""
     threads: int | None = Field(default=None, ge=1)
     """None: half of the processors. llama.cpp's threads wait for each other by spinning, which is ruinous on a busy machine."""
-    seed: int | None = 0
+    seed: int | None = None
     """The same for every call, so that runs repeat exactly; None draws anew each time."""
     max_output_tokens: int = Field(default=512, ge=1)
     """For requests that set no limit of their own."""
@@ -100,10 +101,21 @@ class LlamaCppModel(SimpleResponsesAPIModel):
             defaults["seed"] = self.config.seed
         if params.max_tokens is None and params.max_completion_tokens is not None:
             defaults["max_tokens"] = params.max_completion_tokens
-        body = chat_completion_body(params, model=self._model_name, extra_body=defaults | self.config.extra_body)
+        wanted = _extra_body(params.metadata)
+        params = params.model_copy(update={"metadata": None})
+        body = chat_completion_body(params, model=self._model_name, extra_body=defaults | self.config.extra_body | wanted)
         async with self._queue:
             answer = await self._client.create_chat_completion(**body)
         return self._client.validated(NeMoGymChatCompletion, {**answer, "model": self._model_name})
+
+
+def _extra_body(metadata: dict[str, str] | None) -> dict[str, Any]:
+    """What a row's `metadata.extra_body`, JSON text, adds to the call: a seed for each repeat, for instance."""
+    try:
+        extra = json.loads((metadata or {}).get("extra_body") or "{}")
+    except ValueError:
+        return {}
+    return extra if isinstance(extra, dict) else {}
 
 
 def find_weights(model_path: str | None, folders: list[Path]) -> Path:

@@ -372,12 +372,20 @@ async def test_a_turn_of_reasoning_only_is_followed_by_another(stack: Stack) -> 
 
 
 async def test_reasoning_only_turns_are_capped_in_a_row(stack: Stack) -> None:
-    stack.model.turns = [[REASONING], [call("verify", {})], [REASONING], []]
+    stack.model.turns = [[REASONING], [call("rain", {"city": "Oslo"})], [REASONING], []]
     await stack.respond(max_idle_turns=2)
     assert len(stack.model.requests) == 4
     stack.model.turns = [[REASONING]]
     result = await stack.respond()
     assert [item["type"] for item in result["output"]] == ["reasoning"] * 8
+
+
+@pytest.mark.parametrize("name", ["snow", "verify"])
+async def test_turns_that_reach_no_tool_are_capped(stack: Stack, name: str) -> None:
+    stack.model.turns = [[call(name, {})]]
+    result = await stack.respond(max_idle_turns=3)
+    assert len(stack.model.requests) == 3
+    assert [item["type"] for item in result["output"]] == ["function_call", "function_call_output"] * 3
 
 
 async def test_skipped_verification(stack: Stack) -> None:

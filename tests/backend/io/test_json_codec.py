@@ -76,7 +76,6 @@ def test_writing_what_is_no_json_at_all_stays_a_type_error() -> None:
         (b'{"a":"\\ud800"}', {"a": "\ufffd"}),
         (b'{"\\udc00":["\\ud800x"]}', {"\ufffd": ["\ufffdx"]}),
         (b'["\\ud83d\\ude00"]', ["😀"]),
-        (b'"\xff"', "\ufffd"),
         (b"18446744073709551616", 18446744073709551616.0),
     ],
 )
@@ -130,3 +129,9 @@ def test_a_value_that_contains_itself_is_a_value_error(writer: Callable[[Any], b
     value.append(value)
     with pytest.raises(ValueError):
         writer(value)
+
+
+def test_text_that_is_not_utf8_is_refused_with_its_place() -> None:
+    with pytest.raises(json.JSONDecodeError, match="not UTF-8 text") as error:
+        loads(b'{"city": "Besan\xe7on"}')
+    assert error.value.colno == 16
