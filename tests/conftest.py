@@ -47,6 +47,11 @@ def own_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
         monkeypatch.delenv(name, raising=False)
 
 
+def _default_interrupt() -> None:
+    """A user's terminal starts commands with SIGINT alive, whatever started the tests."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @dataclass
 class Gym:
     """Runs `gym` in a folder, as a user would."""
@@ -72,6 +77,7 @@ class Gym:
                 stderr=stderr,
                 text=True,
                 start_new_session=True,
+                preexec_fn=_default_interrupt,
             )
         self.started.append(process)
         return process

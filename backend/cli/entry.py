@@ -5,7 +5,10 @@ simply ends the process.
 """
 
 import signal
+import sys
 
+if sys.platform == "win32":
+    sys.exit("Error: gym needs Linux or macOS; on Windows, run it in WSL (https://learn.microsoft.com/windows/wsl)")
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 

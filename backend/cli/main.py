@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import signal
 import sys
@@ -42,6 +43,7 @@ def _run(parsed: Parsed | VersionAsked) -> int:
 
         print_versions(as_json=parsed.json)
         return ExitCode.OK
+    _refuse_a_second_namespace()
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -52,6 +54,16 @@ def _run(parsed: Parsed | VersionAsked) -> int:
         logging.basicConfig(level=logging.DEBUG, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     code: int = import_module(parsed.command.module).run(parsed)
     return code
+
+
+def _refuse_a_second_namespace() -> None:
+    """NeMo Gym's own distribution installs the package `nemo_gym` as well; which of the two would be imported is chance."""
+    for folder in sys.path:
+        if folder.endswith("site-packages") and (found := glob.glob(f"{glob.escape(folder)}/nemo_gym-*.dist-info")):
+            raise GymError(
+                f"the distribution nemo-gym is installed in this environment too ({found[0]}), and both provide `nemo_gym`",
+                hint="remove it with: pip uninstall nemo-gym; or install gym-tui into an environment of its own",
+            )
 
 
 if __name__ == "__main__":

@@ -54,7 +54,9 @@ def run_operation(
         loop = asyncio.get_running_loop()
         task = asyncio.ensure_future(consume())
         interruption = _Interruption(task, stop)
-        handled = [number for number in _SIGNAL_CODES if signal.getsignal(number) is not signal.SIG_IGN]  # nohup stays nohup
+        # A shell's background job starts with SIGINT ignored; whoever sends it one by its number still means it. Only nohup is obeyed.
+        nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        handled = [number for number in _SIGNAL_CODES if not (number is signal.SIGHUP and nohup)]
         for number in handled:
             loop.add_signal_handler(number, interruption.receive, number)
         try:

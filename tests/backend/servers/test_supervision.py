@@ -156,3 +156,12 @@ def test_a_working_directory_that_is_gone(tmp_path: Path) -> None:
     assert result.returncode == 1
     assert "Error: the working directory does not exist any more" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_background_job_of_a_script_can_be_interrupted(tiny_tree: Path, free_port: int) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    start = f"{' '.join(COMMAND)} env start --config tiny.yaml ++head_server.port={free_port}"
+    script = f"{start} > stdout 2>&1 & until grep -q 'servers ready!' stdout; do sleep 0.05; done; kill -INT $!; wait $!"
+    result = subprocess.run(["bash", "-c", script], cwd=tiny_tree, env=environment, timeout=40)
+    assert result.returncode == 0
+    assert wait_until_gone(str(tiny_tree)) == []
