@@ -35,23 +35,26 @@ class Interval:
 def score_interval(tasks: Iterable[Sequence[float]]) -> Interval | None:
     """The interval of the mean over all scores, given the scores of each task.
 
-    Single scores of 0 or 1 per task: the Wilson score interval. Otherwise the percentile bootstrap over tasks (2,000 resamples from a
+    Single scores of 0 or 1 per task, or nothing but 0 or nothing but 1: the Wilson score interval over tasks. Otherwise the percentile bootstrap over tasks (2,000 resamples from a
     fixed seed, so that the same scores always give the same interval); above 4,000 tasks its limit, the normal interval with
     the tasks as clusters. Scores that are not finite are left out, then tasks without scores. None where nothing can be said:
     without tasks, or with one task of several or graded scores.
     """
     totals, counts = array("d"), array("q")
     single_and_binary = True
+    lowest, highest = math.inf, -math.inf
     for task in tasks:
         finite = [score for score in task if as_number(score) is not None]
         if finite:
             totals.append(math.fsum(finite))
             counts.append(len(finite))
+            lowest, highest = min(lowest, *finite), max(highest, *finite)
             single_and_binary = single_and_binary and len(finite) == 1 and finite[0] in (0, 1)
     if not totals:
         return None
-    if single_and_binary:
-        return wilson(int(sum(totals)), len(totals))
+    # Resampling scores that are all 0, or all 1, would give an interval without width, as if other tasks could not differ.
+    if single_and_binary or lowest == highest in (0, 1):
+        return wilson(sum(total > 0 for total in totals), len(totals))
     if len(totals) < 2:
         return None
     if len(totals) <= BOOTSTRAP_TASKS:

@@ -64,3 +64,12 @@ def test_many_tasks_use_the_limit_of_the_bootstrap() -> None:
 
 def test_scaled() -> None:
     assert Interval(0.1, 0.5, "wilson").scaled(100) == Interval(10.0, 50.0, "wilson")
+
+
+@pytest.mark.parametrize(("score", "low", "high"), [(0.0, 0.0, 0.2775), (1.0, 0.7225, 1.0)])
+def test_repeats_that_all_agree_still_leave_doubt(score: float, low: float, high: float) -> None:
+    """Ten tasks of three equal scores: Wilson with z = 1.96 gives z^2 / (n + z^2) = 3.8415 / 13.8415 = 0.2775."""
+    interval = score_interval([[score] * 3 for _ in range(10)])
+    assert interval is not None
+    assert (round(interval.low, 4), round(interval.high, 4), interval.method) == (low, high, "wilson")
+    assert score_interval([[-1.0, 1.0], [1.0, -1.0]]) == Interval(0.0, 0.0, "bootstrap")
