@@ -50,6 +50,14 @@ def plan_run(resolved: ResolvedConfig, config: Mapping[str, Any], options: RunOp
         inputs = resolve_path(str(options.input), resolved.roots)
         _refuse_to_replace(inputs, paths)
     expansion = plan_expansion(file_rows(inputs.absolute(), ()), settings)
+    if expansion.duplicate_rows and not options.serve:  # a declared data set writes its rows several times on purpose
+        warnings += (
+            f"{expansion.duplicate_rows} row(s) of {inputs} equal an earlier one and count as further repeats of its task",
+        )
+    if expansion.baked_rows:
+        warnings += (
+            f"{expansion.baked_rows} row(s) are routed by an agent_ref of their own, which is deprecated: use --agent or a task_source",
+        )
     if not expansion.rollouts:
         raise GymError(f"the input {inputs} has no rows", hint="give it at least one JSON object")
     agents_of_sources = resolve_sources([str(source) for agent, source in expansion.planned if agent is None], config)

@@ -414,3 +414,21 @@ def test_an_output_without_suffix_or_that_is_no_file(gym: Gym) -> None:
     assert (result.returncode, "call it r.jsonl" in result.stderr) == (2, True)
     result = gym.run(*words, "/dev/null")
     assert (result.returncode, "is not a regular file" in result.stderr) == (2, True)
+
+
+def test_equal_rows_and_agents_in_rows_are_remarked(gym: Gym, free_port: int) -> None:
+    make_run_tree(gym.cwd, [{}])
+    row = {"responses_create_params": {"input": "same"}, "agent_ref": {"name": "agent"}}
+    write_rows(gym.cwd / "tasks.jsonl", [row, row, row | {"other": 1}])
+    gym.start("env", "start", "--config", "scripted.yaml", f"++head_server.port={free_port}")
+    gym.wait_for("servers ready!")
+    result = gym.run(
+        "eval", "run", "--no-serve", "--input", "tasks.jsonl", "--output", "o.jsonl", f"++head_server.port={free_port}"
+    )
+    assert result.returncode == 0, result.stderr
+    assert "1 row(s) of" in result.stderr
+    assert "count as further repeats of its task" in result.stderr
+    assert "3 row(s) are routed by an agent_ref of their own" in result.stderr
+    assert f"Using the servers behind http://127.0.0.1:{free_port}" in result.stdout
+    keys = sorted((row["_ng_task_index"], row["_ng_rollout_index"]) for row in read_rows(gym.cwd / "o.jsonl"))
+    assert keys == [(0, 0), (0, 1), (1, 0)]
