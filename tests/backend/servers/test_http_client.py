@@ -79,6 +79,7 @@ async def test_an_error_status_keeps_its_body() -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 418 Teapot\r\ncontent-length: 5\r\n\r\nshort")
         await writer.drain()
+        writer.close()  # from Python 3.12 on, leaving the server waits for its connections
 
     server, url = await serve(refuse)
     async with server:
