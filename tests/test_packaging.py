@@ -31,6 +31,16 @@ NEEDED = [
 ]
 
 
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (built,) = folder.glob("gym_tui-*.whl")
+    return built
+
+
 def test_versions_agree() -> None:
     assert PROJECT["version"] == GYM_TUI_VERSION
     assert PROJECT["name"] == "gym-tui"
@@ -47,28 +57,14 @@ def test_constraints_are_names_and_versions_only() -> None:
 
 
 @pytest.mark.slow
-def test_a_wheel_holds_the_components_and_nothing_of_the_tests(tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
-    (wheel,) = tmp_path.glob("gym_tui-*.whl")
+def test_a_wheel_holds_the_components_and_nothing_of_the_tests(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert [name for name in NEEDED if name not in names] == []
     assert [name for name in names if "/tests/" in name or name.startswith(("tests/", "snapshots/"))] == []
 
 
 @pytest.mark.slow
-def test_an_installed_copy_lists_and_validates_from_any_folder(tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
-    (wheel,) = tmp_path.glob("gym_tui-*.whl")
+def test_an_installed_copy_lists_and_validates_from_any_folder(wheel: Path, tmp_path: Path) -> None:
     installed = tmp_path / "with a blank" / "site"
     zipfile.ZipFile(wheel).extractall(installed)
     code = f"import sys; sys.path.insert(0, {str(installed)!r}); from backend.cli.main import main; sys.exit(main(sys.argv[1:]))"
