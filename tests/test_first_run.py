@@ -169,3 +169,14 @@ async def test_waiting_and_retrying_are_visible(gym: Gym) -> None:
     assert "(policy_model) " in output
     assert "[model_retry url=" in output
     assert "Waiting: 0 / 2 finished, 2 in flight" in output
+
+
+@pytest.mark.parametrize("kind", ["folder", "broken link"])
+def test_an_env_yaml_that_is_no_file_is_named(gym: Gym, kind: str) -> None:
+    if kind == "folder":
+        (gym.cwd / "env.yaml").mkdir()
+    else:
+        (gym.cwd / "env.yaml").symlink_to(gym.cwd / "nowhere")
+    result = gym.run("env", "validate", "--benchmark", "first_steps", "--model-type", "llama_cpp_model")
+    assert result.returncode == 1
+    assert f"{gym.cwd / 'env.yaml'}: this is not a file that can be read" in result.stderr

@@ -32,7 +32,7 @@ from backend.config.overrides import OverrideLayer, build_layer
 from backend.config.request import ConfigRequest
 from backend.config.stand_in import remove_covered_stand_ins, stand_in_layer
 from backend.config.yaml_source import Source, load_source
-from backend.errors import GymError
+from backend.errors import GymError, Place
 from backend.io.redact import Redactor
 from backend.io.roots import search_roots
 
@@ -157,6 +157,12 @@ class _Resolution:
         if wanted is not None and not (self.cwd / wanted).is_file():
             raise ConfigSyntaxError("the file does not exist", place=Origin("env_file", file=str(wanted)).place())
         path = self.cwd / wanted if wanted is not None else _first_file(self.roots, ENV_FILE)
+        for root in self.roots if wanted is None else ():
+            found = root / ENV_FILE
+            if os.path.lexists(found) and not found.is_file():
+                raise ConfigSyntaxError("this is not a file that can be read", place=Place(str(found)), hint="mend or remove it")
+            if found == path:
+                break
         if path is None:
             return None
         source = load_source(path, "env_file")

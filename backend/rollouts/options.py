@@ -73,13 +73,17 @@ def run_options(config: Mapping[str, Any], *, serve: bool) -> RunOptions:
 
 def _output_path(value: Any, *, serve: bool) -> Path:
     path = Path(str(value)).expanduser()
-    if path.is_dir() or not path.name:
-        raise UsageError(f"--output {value} is a folder", hint=f"name a file in it, such as {path / 'rollouts.jsonl'}")
     if len(path.name.encode()) > _LONGEST_NAME:
         raise UsageError(
-            f"the name of --output is too long: its files need up to {_LONGEST_NAME} bytes, not {len(path.name.encode())}"
+            f"the name of --output is too long: {len(path.name.encode())} bytes, at most {_LONGEST_NAME} leave room for its files"
         )
-    if path.exists() and not path.is_file():
+    try:
+        is_folder, is_other = path.is_dir() or not path.name, path.exists() and not path.is_file()
+    except OSError as error:
+        raise GymError(f"--output {value}: {error.strerror}", hint="choose another place") from error
+    if is_folder:
+        raise UsageError(f"--output {value} is a folder", hint=f"name a file in it, such as {path / 'rollouts.jsonl'}")
+    if is_other:
         raise UsageError(f"--output {value} is not a regular file, and this run would replace it")
     if serve and not path.suffix:
         # The prepared data goes into a folder of the output's name without its suffix.

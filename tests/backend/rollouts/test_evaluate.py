@@ -412,6 +412,10 @@ def test_an_output_without_suffix_or_that_is_no_file(gym: Gym) -> None:
     words = ("eval", "run", "--config", "scripted.yaml", "--split", "validation", "--output")
     result = gym.run(*words, "out/r")
     assert (result.returncode, "call it r.jsonl" in result.stderr) == (2, True)
+    result = gym.run(*words, f"out/{'x' * 250}.jsonl")
+    assert (result.returncode, "the name of --output is too long: 256 bytes" in result.stderr) == (2, True)
+    result = gym.run(*words, f"{'y' * 300}/r.jsonl")
+    assert (result.returncode, "File name too long" in result.stderr, "Traceback" in result.stderr) == (1, True, False)
     result = gym.run(*words, "/dev/null")
     assert (result.returncode, "is not a regular file" in result.stderr) == (2, True)
 
