@@ -111,7 +111,8 @@ class Collector:
     async def _next_event(self) -> Event | BaseException | None:
         """The next event; one that says how many rollouts are in flight when nothing has come back for a while."""
         try:
-            return await asyncio.wait_for(self._events.get(), QUIET_SECONDS)
+            async with asyncio.timeout(QUIET_SECONDS):
+                return await self._events.get()
         except TimeoutError:
             quiet = time.monotonic() - self._last_sign
             return CollectionWaiting(self.tally.finished, self.tally.total, self._in_flight, quiet)

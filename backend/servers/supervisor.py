@@ -199,7 +199,8 @@ class Stack:
         deadline = began + STOP_GRACE_SECONDS
         while not self._link_lost and any(process.ended is None for process in alive) and time.monotonic() < deadline:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changes.get(), max(0.01, deadline - time.monotonic()))
+                async with asyncio.timeout(max(0.01, deadline - time.monotonic())):
+                    await self._changes.get()
         for process in alive:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -278,7 +279,8 @@ class Stack:
 
     async def _announce_end(self, process: ServerProcess, code: int) -> None:
         with contextlib.suppress(TimeoutError):  # its last lines explain its end
-            await asyncio.wait_for(process.drained.wait(), _DRAIN_SECONDS)
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                await process.drained.wait()
         self._changes.put_nowait(ServerEnded(process.name, code))
 
     async def _wait_until_warm(self) -> None:
@@ -307,7 +309,8 @@ class Stack:
                 said = time.monotonic()
                 yield StackProgress(len(servers) - len(waiting), len(servers), tuple(waiting))
             with contextlib.suppress(TimeoutError):
-                event = await asyncio.wait_for(self._changes.get(), PROGRESS_INTERVAL_SECONDS)
+                async with asyncio.timeout(PROGRESS_INTERVAL_SECONDS):
+                    event = await self._changes.get()
                 yield event
                 self._raise_if_dead(event)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.io.redact import MASK, Redactor, collect_secrets, is_secret_key, mask_command
+from backend.io.redact import MASK, PLACEHOLDERS, Redactor, collect_secrets, is_secret_key, mask_command
 
 SECRETS = [
     "api_key", "API_KEY", "apiKey", "policy_api_key", "openai_api_key", "hf_token", "token", "Authorization", "password",
@@ -101,7 +101,7 @@ def test_no_line_of_a_secret_survives_in_any_form(secret: str) -> None:
     redactor = Redactor.for_tree({"password": secret})
     for line in secret.split("\n"):
         line = line.strip()
-        if len(line) >= 8:
+        if len(line) >= 8 and line.lower() not in PLACEHOLDERS:  # placeholders stay readable, by decision
             assert redactor.text(line) == MASK
             assert redactor.text(json.dumps(line)) == f'"{MASK}"'
             assert redactor.text(quote(line, safe="")) == MASK
