@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Self
 
@@ -24,6 +24,7 @@ class ExitCode(IntEnum):
     UNTRUSTWORTHY = 3
     """The result is not trustworthy, and the caller asked to fail on that."""
     STOPPED_BY_RULE = 4
+    """A stop rule, or a request by `gym eval control`, ended the run before its time; what there is has been scored."""
     INTERRUPTED = 130
     """After SIGINT."""
     TERMINATED = 143
@@ -38,6 +39,11 @@ class Place:
     line: int | None = None
     column: int | None = None
     key: str | None = None
+
+    def masked(self, mask: Callable[[str], str]) -> Place:
+        """The place with `mask` applied: flags and overrides stand where a file would, with all they hold."""
+        file, key = (mask(text) if text else text for text in (self.file, self.key))
+        return replace(self, file=file, key=key)
 
     def __str__(self) -> str:
         text = self.file or ""
@@ -80,6 +86,7 @@ class GymError(Exception):
         """This error with `mask` applied to all its texts, so that no secret travels in a message."""
         self.message = mask(self.message)
         self.hint = mask(self.hint) if self.hint else self.hint
+        self.place = self.place.masked(mask) if self.place else None
         self.details = tuple(mask(line) for line in self.details)
         self.args = (self.message,)
         return self

@@ -16,6 +16,16 @@ def cache_home(*parts: str) -> Path:
     return _home("cache", "XDG_CACHE_HOME", ".cache").joinpath(*parts)
 
 
+def config_home(*parts: str) -> Path:
+    """Folder for what the user writes: keys and settings of the workbench."""
+    return _home("config", "XDG_CONFIG_HOME", ".config").joinpath(*parts)
+
+
+def state_home(*parts: str) -> Path:
+    """Folder for what should outlive a process: jobs and their logs."""
+    return _home("state", "XDG_STATE_HOME", os.path.join(".local", "state")).joinpath(*parts)
+
+
 def usable(folder: Path) -> Path | None:
     """`folder`, created where it is missing; None when that is not possible or it cannot be written."""
     try:

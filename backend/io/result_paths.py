@@ -49,6 +49,16 @@ class ResultPaths:
         return self.run_folder / "events.ndjson"
 
     @property
+    def control(self) -> Path:
+        """Where requests to the running run are appended; there only while somebody has asked for something."""
+        return self.run_folder / "control"
+
+    @property
+    def lock(self) -> Path:
+        """Locked for as long as a run writes."""
+        return self.run_folder / "lock"
+
+    @property
     def logs(self) -> Path:
         return self.run_folder / "logs"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
+import secrets
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,8 +22,9 @@ from backend.events import Event
 from backend.io.json_codec import loads
 from backend.io.jsonl import JsonlWriter, Line, read_jsonl
 from backend.io.row_keys import AGENT_REF, ATTEMPT, ROLLOUT, ROLLOUT_ID, SKILLS_REF, TASK, TASK_SOURCE
-from backend.rollouts.control import DRAIN_SECONDS, LOST_CONNECTION_PAUSE_SECONDS, RunControl
-from backend.rollouts.failures import Destination, FailedCall, destination_of, failure_record
+from backend.rollouts.control import LOST_CONNECTION_PAUSE_SECONDS, RunControl
+from backend.rollouts.failures import Destination, FailedCall, destination_of, failure_record, reason_of
+from backend.rollouts.resume import EarlierWork
 from backend.rollouts.run_events import (
     CollectionEnded,
     CollectionProgress,
@@ -32,9 +33,12 @@ from backend.rollouts.run_events import (
     RolloutFinished,
     RolloutStarted,
 )
-from backend.rollouts.tally import Tally
+from backend.rollouts.stage_watch import StageWatch, WatchedServer
+from backend.rollouts.tally import Tally, reward_of
 from backend.servers.http_client import RetryRule, connection_limit, send
+from backend.servers.inflight import ROLLOUT_HEADER, rollout_key
 from backend.servers.middleware import UPSTREAM_STATUS_HEADER
+from backend.servers.rollout_correlation import RolloutIdError, maybe_rollout_id_from_run_body
 
 MOST_IN_FLIGHT = 1024
 QUIET_SECONDS = 10.0
@@ -55,11 +59,15 @@ class CollectionJob:
     agents: Mapping[str, str]
     planned: Mapping[str, int]
     concurrency: int | None
+    servers: tuple[WatchedServer, ...] = ()
+    """Those that are asked where the rollouts are."""
+    earlier: EarlierWork | None = None
+    """What is done already of a run that is resumed."""
 
 
 def in_flight_limit(job: CollectionJob) -> int:
     """How many rollouts are sent at once: what was asked for, else what this machine's descriptors allow, at most 1,024."""
-    total = sum(job.planned.values())
+    total = sum(job.planned.values()) if job.earlier is None else job.earlier.left
     if job.concurrency is not None:
         return max(1, min(job.concurrency, total))
     return max(1, min(MOST_IN_FLIGHT, total, connection_limit() // _DESCRIPTORS_PER_ROLLOUT))
@@ -70,7 +78,9 @@ class Collector:
 
     def __init__(self, job: CollectionJob, control: RunControl) -> None:
         self.job = job
-        self.tally = Tally(job.planned)
+        self.tally = Tally(job.planned) if job.earlier is None else job.earlier.tally
+        self.failed_before = self.tally.failed
+        """Rollouts that are given up without another attempt."""
         self._control = control
         self._rows: Iterator[Line] = iter(())
         self._events: asyncio.Queue[Event | BaseException | None] = asyncio.Queue(maxsize=1000)
@@ -78,16 +88,21 @@ class Collector:
         self._percent = 0
         self._cancelled = 0
         self._in_flight = 0
-        self._last_sign = self._began
+        self._places: dict[str, tuple[int, int]] = {}
+        """Task and rollout index of what is in flight, by rollout id."""
+        self._run_tag = secrets.token_hex(4)
+        self._last_sign = self._said_waiting = self._began
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """Collect everything; ends with `CollectionEnded`. Closing the iterator cancels what is in flight."""
         self._began = self._last_sign = time.monotonic()
-        self._rows = read_jsonl(self.job.materialized)
+        self._rows = read_jsonl(self.job.materialized) if self.job.earlier is None else self.job.earlier.rows_left()
+        self._percent = self._percent_finished()
         with JsonlWriter(self.job.rollouts) as rollouts, JsonlWriter(self.job.failures) as failures:
             offsets = _Offsets(rollouts, failures)
             self._control.collecting = True
-            yield CollectionStarted(self.tally.total)
+            self._control.on_event = self._pass_on
+            yield CollectionStarted(self.tally.total, self.tally.scored, self.failed_before)
             pool = asyncio.create_task(self._run_workers(offsets))
             try:
                 while (item := await self._next_event()) is not None:
@@ -96,6 +111,7 @@ class Collector:
                     yield item
             finally:
                 self._control.collecting = False
+                self._control.on_event = None
                 pool.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await pool
@@ -110,33 +126,42 @@ class Collector:
 
     async def _next_event(self) -> Event | BaseException | None:
         """The next event; one that says how many rollouts are in flight when nothing has come back for a while."""
-        try:
-            async with asyncio.timeout(QUIET_SECONDS):
-                return await self._events.get()
-        except TimeoutError:
-            quiet = time.monotonic() - self._last_sign
-            return CollectionWaiting(self.tally.finished, self.tally.total, self._in_flight, quiet)
+        patience = max(self._last_sign, self._said_waiting) + QUIET_SECONDS - time.monotonic()
+        if patience > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    return await self._events.get()
+        self._said_waiting = time.monotonic()
+        quiet = self._said_waiting - self._last_sign
+        return CollectionWaiting(self.tally.finished, self.tally.total, self._in_flight, quiet)
+
+    def _pass_on(self, event: Event) -> bool:
+        """Have an event told that does not come from a worker; False when there are too many already."""
+        if self._events.full():
+            return False
+        self._events.put_nowait(event)
+        return True
 
     async def _run_workers(self, files: _Offsets) -> None:
         workers = {asyncio.create_task(self._work(files)) for _ in range(in_flight_limit(self.job))}
-        draining: asyncio.Task[Any] = asyncio.create_task(self._control.draining.wait())
+        time_is_up: asyncio.Task[Any] = asyncio.create_task(self._control.time_is_up())
+        watch = StageWatch(self.job.servers, self._run_tag, self._places)
+        watching = asyncio.create_task(watch.watch(self._pass_on))
         try:
             waiting: set[asyncio.Task[Any]] = set(workers)
-            while waiting and not draining.done():
-                done, _ = await asyncio.wait({*waiting, draining}, return_when=asyncio.FIRST_COMPLETED)
-                _raise_first(done - {draining})
+            while waiting and not time_is_up.done():
+                done, _ = await asyncio.wait({*waiting, time_is_up}, return_when=asyncio.FIRST_COMPLETED)
+                _raise_first(done - {time_is_up})
                 waiting -= done
-            if waiting:
-                done, late = await asyncio.wait(waiting, timeout=DRAIN_SECONDS)
-                _raise_first(done)
-                self._cancelled = len(late)
+            self._cancelled = self._in_flight
         except Exception as error:
             await self._events.put(error)
         finally:
-            draining.cancel()
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+            helpers = (*workers, time_is_up, watching)
+            for helper in helpers:
+                helper.cancel()
+            await asyncio.gather(*helpers, return_exceptions=True)
+            self._control.on_event = None  # nothing is read after what comes next
         await self._events.put(None)
 
     async def _work(self, files: _Offsets) -> None:
@@ -147,14 +172,17 @@ class Collector:
             row = line.value
             agent = row[AGENT_REF]["name"]
             task, rollout = row[TASK], row[ROLLOUT]
-            await self._events.put(RolloutStarted(task, rollout, agent))
+            await self._events.put(RolloutStarted(task, rollout, agent, _attempt(row)))
             self._in_flight += 1
             began = time.monotonic()
-            answer = await _call_agent(self.job.agents[agent], line.raw)
+            rollout_id = _rollout_id(row)
+            self._places[rollout_id] = (task, rollout)
+            answer = await _call_agent(self.job.agents[agent], line.raw, rollout_key(rollout_id, self._run_tag))
             if isinstance(answer, FailedCall) and answer.http_status is None:
                 # A lost connection may be the first sign of a server's death, which ends the run; the row then stays unwritten.
                 await asyncio.sleep(LOST_CONNECTION_PAUSE_SECONDS)
             self._in_flight -= 1
+            self._places.pop(rollout_id, None)
             self._last_sign = time.monotonic()
             event = self._keep(row, answer, files, time.monotonic() - began)
             await self._events.put(event)
@@ -173,14 +201,14 @@ class Collector:
         for key in (*_STAMPS, *(key for key in _OPTIONAL_STAMPS if key in row)):
             record[key] = row[key]
         destination = destination_of(record)
-        reward = _reward(record)
+        reward = reward_of(record)
         failure, reason, offset = None, None, None
         if destination is Destination.ROLLOUTS:
             offset = files.rollouts.append(record)
             self.tally.add_scored(agent, row[TASK], row[ROLLOUT], reward)
         else:
             failure = str(record.get("_ng_failure_class") or "kill_shaped")
-            reason = _reason(record)
+            reason = reason_of(record)
             if destination is Destination.FAILURES:
                 offset = files.failures.append(record)
             self.tally.add_failed(agent, failure, reason)
@@ -197,23 +225,26 @@ class Collector:
             input_tokens=usage.get("input_tokens"),
             output_tokens=usage.get("output_tokens"),
             offset=offset,
+            attempt=_attempt(row),
         )
 
     def _progress(self) -> CollectionProgress | None:
-        finished, total = self.tally.finished, self.tally.total
-        percent = finished * _PROGRESS_STEPS // total
+        percent = self._percent_finished()
         if percent <= self._percent:
             return None
         self._percent = percent
         return CollectionProgress(
-            finished=finished,
-            total=total,
+            finished=self.tally.finished,
+            total=self.tally.total,
             seconds=time.monotonic() - self._began,
             left=self.tally.left(),
             averages={name: agent.averages() for name, agent in self.tally.agents.items() if agent.answers},
             counts={name: agent.finished for name, agent in self.tally.agents.items()},
             failed=self.tally.failed,
         )
+
+    def _percent_finished(self) -> int:
+        return self.tally.finished * _PROGRESS_STEPS // self.tally.total
 
 
 class _CountingWriter:
@@ -235,13 +266,22 @@ class _Offsets:
         self.failures = _CountingWriter(failures)
 
 
-async def _call_agent(base_url: str, body: bytes) -> dict[str, Any] | FailedCall:
+def _rollout_id(row: Mapping[str, Any]) -> str:
+    """The id under which servers know a row's rollout; an explicit one that cannot be an id is the agent's to refuse."""
+    try:
+        return maybe_rollout_id_from_run_body(row) or ""
+    except RolloutIdError:
+        return ""
+
+
+async def _call_agent(base_url: str, body: bytes, key: str) -> dict[str, Any] | FailedCall:
     """The agent's answer to one row, or what went wrong with the call."""
     status: int | None = None
     upstream: int | None = None
     content = b""
     try:
-        response = await send("POST", f"{base_url}/run", RetryRule(), data=body, headers={"Content-Type": "application/json"})
+        headers = {"Content-Type": "application/json", ROLLOUT_HEADER: key}
+        response = await send("POST", f"{base_url}/run", RetryRule(), data=body, headers=headers)
         status = response.status
         upstream = _upstream_status(response)
         content = await response.read()
@@ -275,18 +315,9 @@ def _raise_first(tasks: set[asyncio.Task[Any]]) -> None:
             raise error
 
 
-def _reward(record: Mapping[str, Any]) -> float | None:
-    reward = record.get("reward")
-    if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
-        return float(reward) if isinstance(reward, bool) else None
-    return float(reward)
-
-
-def _reason(record: Mapping[str, Any]) -> str:
-    for key in ("failure_reason", "_ng_failure_judge_error", "error", "_ng_failure_message"):
-        if record.get(key):
-            return str(record[key])[:500]
-    return ""
+def _attempt(row: Mapping[str, Any]) -> int:
+    attempt = row.get(ATTEMPT)
+    return attempt if isinstance(attempt, int) else 0
 
 
 def _usage(record: Mapping[str, Any]) -> dict[str, int]:

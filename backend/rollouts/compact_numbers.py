@@ -11,6 +11,7 @@ _EMPTY = 0
 _FIRST_CAPACITY = 1 << 10
 _MIX = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
+_PAIR_LIMIT = 1 << 32
 
 
 class CompactNumbers:
@@ -62,3 +63,25 @@ class CompactNumbers:
             if ordinal != _EMPTY:
                 slot = self._slot(key)
                 self._keys[slot], self._ordinals[slot] = key, ordinal
+
+
+class CompactPairs:
+    """The same for pairs: of a 64-bit number, such as a task, and one from 0 to 2**32 - 1, such as a repeat."""
+
+    def __init__(self) -> None:
+        self._firsts = CompactNumbers()
+        self._pairs = CompactNumbers()
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def add(self, first: int, second: int) -> tuple[int, bool]:
+        """The ordinal of a pair, and whether it is new; raises ValueError for a second number out of range."""
+        if not 0 <= second < _PAIR_LIMIT:
+            raise ValueError(f"{second} is not between 0 and {_PAIR_LIMIT - 1}")
+        return self._pairs.add(self._firsts.add(first)[0] * _PAIR_LIMIT + second)
+
+    def get(self, first: int, second: int) -> int | None:
+        """The ordinal of a pair; None when it was never added."""
+        ordinal = self._firsts.get(first)
+        return None if ordinal is None or not 0 <= second < _PAIR_LIMIT else self._pairs.get(ordinal * _PAIR_LIMIT + second)

@@ -13,34 +13,36 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from backend.config.diff_view import recorded_origins
 from backend.config.request import ConfigRequest
 from backend.config.resolution import ResolvedConfig, resolve_config
 from backend.config.schema import AGENTS, MODELS
 from backend.datasets.server_blocks import server_blocks
 from backend.errors import GymError
 from backend.events import Event, Notice
-from backend.io.files import replacing
-from backend.io.json_codec import dumps
 from backend.io.jsonl import read_jsonl
 from backend.io.redact import Redactor, mask_command
 from backend.io.result_paths import ResultPaths
 from backend.io.row_keys import AGENT_REF, ROLLOUT, TASK
 from backend.rollouts.aggregation import aggregate
 from backend.rollouts.collection import CollectionJob, Collector, explain_nothing_scored, in_flight_limit
-from backend.rollouts.control import RunControl
+from backend.rollouts.control import RunControl, until_draining
 from backend.rollouts.failures import failures_as_zero
 from backend.rollouts.options import run_options
 from backend.rollouts.plan import RunPlan, plan_run
+from backend.rollouts.resume import resume_command
+from backend.rollouts.resume_plan import plan_resumed_run
+from backend.rollouts.run_control_file import following_requests
 from backend.rollouts.run_events import MetricsWritten, RunPlanned
-from backend.rollouts.run_folder import RunFolder, file_digest
+from backend.rollouts.run_folder import RunFolder
+from backend.rollouts.run_start import begin_run
+from backend.rollouts.stage_watch import watched_servers
 from backend.rollouts.summary import run_summary
 from backend.rollouts.tally import Tally
 from backend.servers.addresses import server_url
 from backend.servers.head_client import fetch_live_config
 from backend.servers.http_client import client_settings, close_http_session, configure_http_client
-from backend.servers.model_call_capture import CaptureStore
 from backend.servers.model_endpoints import endpoint_wait_seconds, model_endpoints, wait_for_endpoints
-from backend.servers.rollout_correlation import maybe_rollout_id_from_run_body
 from backend.servers.server_output import OutputSink
 from backend.servers.supervisor import ServerDied, Stack, StackOptions
 from backend.servers.warm_parent_link import WarmParentLink
@@ -63,7 +65,7 @@ class EvaluationRequest:
 
 
 async def evaluate(request: EvaluationRequest, link: WarmParentLink | None) -> AsyncGenerator[Event, None]:
-    """Run an evaluation; the last event is `RunSummary`. `link` starts the servers; without it those that run are used.
+    """Run an evaluation; the last event is `RunSummary`, unless it was told to stop before it collected. `link` starts the servers; without it those that run are used.
 
     Raises `GymError` for whatever is wrong, also when no rollout at all could be scored. Closing the generator ends every process
     and keeps every finished rollout.
@@ -77,18 +79,26 @@ async def evaluate(request: EvaluationRequest, link: WarmParentLink | None) -> A
         paths = ResultPaths(options.output)
         resolved = _observing(resolved, paths) if request.observe else resolved
         config = resolved.tree if serve else _live_config(resolved, observe=request.observe)
-        with RunFolder(paths, mask_command(request.command, redactor), redactor, request.events_file) as folder:
-            plan = plan_run(resolved, config, options, paths)
+        command = mask_command(request.command, redactor)
+        with RunFolder(paths, command, redactor, request.events_file) as folder:
+            if options.resume:
+                plan = plan_resumed_run(resolved, config, options, paths, folder.earlier_record())
+            else:
+                plan = plan_run(resolved, config, options, paths)
+            for text in plan.remarks:
+                yield folder.said(Notice(redactor.text(text)))
             for text in (*resolved.warnings, *plan.warnings):
                 yield folder.said(Notice(redactor.text(text), "warning"))
-            run = _Run(request, resolved, plan, folder)
+            run = _Run(request, resolved, plan, folder, resume_command(command))
             try:
-                async with aclosing(run.events(link, config)) as events:
+                async with following_requests(paths.control, request.control.steer), aclosing(run.events(link, config)) as events:
                     async for event in events:
-                        yield folder.said(event)
+                        for said in (*request.control.unheard(), event):
+                            yield folder.said(said)
             except ServerDied as error:
                 if run.tally is not None and run.tally.scored:
                     error.details += (f"{run.tally.scored} finished rollouts are safe in {paths.rollouts}",)
+                    error.details += (f"go on with: {run.resume_command}",) if run.resume_command else ()
                 raise
     except GymError as error:
         raise error.masked(redactor.text) from None
@@ -121,11 +131,14 @@ def _live_config(resolved: ResolvedConfig, *, observe: bool) -> dict[str, Any]:
 class _Run:
     """One run from a checked plan to its summary."""
 
-    def __init__(self, request: EvaluationRequest, resolved: ResolvedConfig, plan: RunPlan, folder: RunFolder) -> None:
+    def __init__(
+        self, request: EvaluationRequest, resolved: ResolvedConfig, plan: RunPlan, folder: RunFolder, resume_command: str
+    ) -> None:
         self.request = request
         self.resolved = resolved
         self.plan = plan
         self.folder = folder
+        self.resume_command = resume_command
         self.began = time.monotonic()
         self.tally: Tally | None = None
 
@@ -135,16 +148,26 @@ class _Run:
         configure_http_client(client_settings(self.resolved.tree))
         agents = _agent_urls(config) if link is None else {}
         job = CollectionJob(
-            paths.materialized_inputs, paths.rollouts, paths.failures, agents, dict(plan.planned), plan.options.concurrency
+            materialized=paths.materialized_inputs,
+            rollouts=paths.rollouts,
+            failures=paths.failures,
+            agents=agents,
+            servers=tuple(watched_servers(config)) if link is None else (),
+            planned=dict(plan.planned),
+            concurrency=plan.options.concurrency,
+            earlier=plan.earlier,
         )
+        if not self.resolved.tree.get("dry_run"):
+            self.folder.announce(config, {"serve": link is not None, "rollouts": plan.rollouts, "agents": dict(plan.planned)})
         yield RunPlanned(
             output=str(paths.rollouts),
             inputs=str(plan.inputs),
-            rollouts=plan.expansion.rollouts,
+            rollouts=plan.rollouts,
             concurrency=in_flight_limit(job),
             agents=dict(plan.planned),
+            resume_command=self.resume_command,
         )
-        if paths.rollouts.exists():
+        if plan.earlier is None and paths.rollouts.exists():
             yield Notice(f"the results of an earlier run in {paths.rollouts} are replaced", "warning")
         if link is None:
             for text in _what_serves(self.resolved, config):
@@ -154,13 +177,13 @@ class _Run:
                     yield event
             return
         async with Stack(self.resolved, link, self._stack_options()) as stack:
-            async with aclosing(stack.start()) as events:
+            async with aclosing(until_draining(stack.start(), self.request.control)) as events:
                 async for event in events:
                     yield event
-            if self.resolved.tree.get("dry_run"):
+            if self.resolved.tree.get("dry_run") and not self.request.control.draining.is_set():
                 yield Notice("Dry run: every server could be constructed; no rollout was collected.")
                 return
-            job = dataclasses.replace(job, agents=_agent_urls(stack.config))
+            job = dataclasses.replace(job, agents=_agent_urls(stack.config), servers=tuple(watched_servers(stack.config)))
             async with aclosing(stack.while_alive(self._wait_and_collect(job))) as events:
                 async for event in events:
                     yield event
@@ -168,27 +191,39 @@ class _Run:
     def _stack_options(self) -> StackOptions:
         configured = self.resolved.tree.get("nemo_gym_log_dir")
         folder = Path(configured).absolute() if configured else self.plan.paths.logs.absolute()
-        return StackOptions(folder, append_logs=bool(configured), on_output=self.request.on_output, any_head_port=True)
+        append = bool(configured) or self.plan.earlier is not None
+        return StackOptions(folder, append_logs=append, on_output=self.request.on_output, any_head_port=True)
 
     async def _wait_and_collect(self, job: CollectionJob) -> AsyncGenerator[Event, None]:
         endpoints = model_endpoints(self.resolved.servers)
         limit = endpoint_wait_seconds(self.resolved.tree)
-        if endpoints and limit > 0:
-            async for state in wait_for_endpoints(endpoints, limit):
-                yield state
+        if endpoints and limit > 0 and self.plan.left:
+            async with aclosing(until_draining(wait_for_endpoints(endpoints, limit), self.request.control)) as states:
+                async for state in states:
+                    yield state
         async with aclosing(self._collect(job, self.resolved.tree)) as events:
             async for event in events:
                 yield event
 
     async def _collect(self, job: CollectionJob, config: Mapping[str, Any]) -> AsyncGenerator[Event, None]:
-        self._begin(config)
         control, options, paths = self.request.control, self.plan.options, self.plan.paths
+        if control.draining.is_set():
+            control.stopped = True
+            self.folder.end("stopped", {})
+            yield Notice("Stopped before any rollout was sent; results of an earlier run stay as they are.")
+            return
+        origins = (
+            recorded_origins(self.resolved) if options.serve else None
+        )  # servers that ran already have a configuration of their own
+        for text in begin_run(self.plan, self.folder, config, origins):
+            yield Notice(text, "warning")
         collector = Collector(job, control)
         self.tally = collector.tally
         async with aclosing(collector.events()) as events:
             async for event in events:
                 yield event
         tally = collector.tally
+        control.stopped = control.draining.is_set() and (control.interrupted or tally.missing > 0)
         entries: list[dict[str, Any]] = []
         as_zero: list[dict[str, Any]] = []
         if not options.disable_aggregation and tally.scored:
@@ -197,41 +232,12 @@ class _Run:
             if entries:
                 metrics = {entry[AGENT_REF]["name"]: entry.get("key_metrics") or {} for entry in entries}
                 yield MetricsWritten(str(paths.aggregate_metrics), metrics)
-        if tally.failed and not tally.scored and not control.draining.is_set():
+        if tally.failed > collector.failed_before and not tally.scored and not control.draining.is_set():
             raise explain_nothing_scored(tally, paths.failures)
-        state = "stopped" if control.draining.is_set() else "done"
+        state = "stopped" if control.stopped else "done"
         summary = run_summary(state, paths, tally, entries, time.monotonic() - self.began, as_zero)
         self.folder.end(state, {"scored": summary.scored, "failed": summary.failed, "missing": summary.missing})
         yield summary
-
-    def _begin(self, config: Mapping[str, Any]) -> None:
-        """Replace the files of an earlier run by the beginnings of this one; the new rows are written before the old results go.
-
-        `config` is what the servers run with; that is what the run's record keeps.
-        """
-        paths, plan = self.plan.paths, self.plan
-        captures = _capture_folder(config)
-        inputs_digest = file_digest(plan.inputs)
-        store = CaptureStore(captures) if captures is not None else None
-        with replacing(paths.materialized_inputs.absolute()) as file:
-            for row in plan.expansion.rows(plan.agents_of_sources):
-                file.write(dumps(row) + b"\n")
-                rollout_id = maybe_rollout_id_from_run_body(row) if store is not None else None
-                if store is not None and rollout_id is not None:
-                    store.delete(rollout_id)
-        for old in (paths.rollouts, paths.failures, paths.aggregate_metrics):
-            old.unlink(missing_ok=True)
-        self.folder.begin(
-            config,
-            {
-                "serve": plan.options.serve,
-                "inputs": str(plan.inputs),
-                "inputs_sha256": inputs_digest,
-                "plan_sha256": file_digest(paths.materialized_inputs),
-                "rollouts": plan.expansion.rollouts,
-                "agents": dict(plan.planned),
-            },
-        )
 
 
 def _what_serves(resolved: ResolvedConfig, config: Mapping[str, Any]) -> Iterator[str]:
@@ -245,12 +251,6 @@ def _what_serves(resolved: ResolvedConfig, config: Mapping[str, Any]) -> Iterato
             }
             shown = ", ".join(f"{key} {value}" for key, value in settings.items() if value)
             yield Redactor().text(f"  model server {server.instance}: {server.implementation}" + (f" ({shown})" if shown else ""))
-
-
-def _capture_folder(config: Mapping[str, Any]) -> Path | None:
-    """Where model calls are recorded, when they are."""
-    folder = config.get("model_call_capture_dir")
-    return Path(str(folder)) if folder and config.get("observability_enabled") else None
 
 
 def _counted_as_zero(job: CollectionJob, classes: tuple[str, ...]) -> list[dict[str, Any]]:

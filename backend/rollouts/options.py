@@ -11,7 +11,6 @@ from backend.errors import GymError, UsageError
 
 SPLITS = ("train", "validation", "benchmark")
 NOT_YET = {
-    "resume_from_cache": "resuming a run",
     "rollout_collection_driver": "a custom collection driver",
     "reuse_existing_data_preparation": "reusing prepared data",
 }
@@ -32,6 +31,10 @@ class RunOptions:
     """Most rollouts in flight; None leaves it to the machine's limits."""
     disable_aggregation: bool = False
     count_failure_classes_as_zero: tuple[str, ...] = ()
+    resume: bool = False
+    """Go on with the run whose files are at `output`."""
+    accept_changed_settings: bool = False
+    """Go on also when the rollouts to come are made with other settings than those that are there."""
 
 
 def run_options(config: Mapping[str, Any], *, serve: bool) -> RunOptions:
@@ -68,6 +71,8 @@ def run_options(config: Mapping[str, Any], *, serve: bool) -> RunOptions:
         concurrency=_concurrency(config),
         disable_aggregation=bool(config.get("disable_aggregation")),
         count_failure_classes_as_zero=_classes(config.get("count_failure_classes_as_zero")),
+        resume=bool(config.get("resume_from_cache")),
+        accept_changed_settings=bool(config.get("accept_changed_settings")),
     )
 
 

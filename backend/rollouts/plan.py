@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from backend.rollouts.expansion import ExpansionPlan, plan_expansion
 from backend.rollouts.expansion_options import expansion_options
 from backend.rollouts.input_rows import file_rows
 from backend.rollouts.options import RunOptions
+from backend.rollouts.resume import EarlierWork
+from backend.rollouts.run_settings import run_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +28,31 @@ class RunPlan:
 
     options: RunOptions
     paths: ResultPaths
-    expansion: ExpansionPlan
     inputs: Path
     """The file that the rows come from."""
-    agents_of_sources: Mapping[str, str]
     planned: Mapping[str, int]
     """Rollouts by agent."""
-    warnings: tuple[str, ...]
+    settings: Mapping[str, Any]
+    """What decides the rollouts; see `run_settings`."""
+    expansion: ExpansionPlan | None = None
+    """How the inputs become rows; None for a resumed run, whose rows are there already."""
+    agents_of_sources: Mapping[str, str] = field(default_factory=dict)
+    earlier: EarlierWork | None = None
+    """What a resumed run goes on with."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Further facts for the run's record."""
+    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def rollouts(self) -> int:
+        """All rollouts of the run, those of earlier sessions included."""
+        return sum(self.planned.values())
+
+    @property
+    def left(self) -> int:
+        """How many rollouts there are still to be run."""
+        return self.rollouts if self.earlier is None else self.earlier.left
 
 
 def plan_run(resolved: ResolvedConfig, config: Mapping[str, Any], options: RunOptions, paths: ResultPaths) -> RunPlan:
@@ -69,7 +89,16 @@ def plan_run(resolved: ResolvedConfig, config: Mapping[str, Any], options: RunOp
         pairs.append((name, task_source))
     check_agents(planned, config)
     check_pairings(pairs, config)
-    return RunPlan(options, paths, expansion, inputs, agents_of_sources, planned, (*warnings, *expansion.warnings))
+    return RunPlan(
+        options=options,
+        paths=paths,
+        inputs=inputs,
+        planned=planned,
+        settings=run_settings(settings, config, options.split if options.serve else None),
+        expansion=expansion,
+        agents_of_sources=agents_of_sources,
+        warnings=(*warnings, *expansion.warnings),
+    )
 
 
 def _refuse_to_replace(inputs: Path, paths: ResultPaths) -> None:

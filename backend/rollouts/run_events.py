@@ -20,6 +20,8 @@ class RunPlanned(Event):
     concurrency: int
     agents: dict[str, int]
     """Rollouts per agent."""
+    resume_command: str = ""
+    """The command that goes on with this run when it is interrupted; secrets are masked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,11 @@ class CollectionStarted(Event):
 
     type: ClassVar[str] = "collection.started"
     total: int
+    """Rollouts of the whole plan, those of earlier sessions included."""
+    scored_before: int = 0
+    """Rollouts that were finished before a resumed run began."""
+    failed_before: int = 0
+    """Rollouts that a resumed run does not attempt any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,23 @@ class RolloutStarted(Event):
     task: int
     rollout: int
     agent: str
+    attempt: int = 0
+    """How many earlier attempts failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutStage(Event):
+    """Where a rollout in flight is, said when that changes: `agent`, `seed session`, `model call <n>`, `tool <name>` or `verify`.
+
+    `detail` is the server instance that works on it, `since` seconds since the epoch.
+    """
+
+    type: ClassVar[str] = "rollout.stage"
+    task: int
+    rollout: int
+    stage: str
+    detail: str
+    since: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +83,8 @@ class RolloutFinished(Event):
     input_tokens: int | None
     output_tokens: int | None
     offset: int | None
+    attempt: int = 0
+    """How many earlier attempts failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +129,15 @@ class CollectionEnded(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class RunControlled(Event):
+    """Somebody told the run, from outside, to `drain` or to `cancel`; `by` says who, as `user@host pid`."""
+
+    type: ClassVar[str] = "run.control"
+    action: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class MetricsWritten(Event):
     """The aggregate metrics of all agents are in a file."""
 
@@ -135,3 +170,12 @@ class RunSummary(Event):
     def as_fields(self) -> dict[str, Any]:
         plain = {name: getattr(self, name) for name in RunSummary.__slots__}
         return plain | {"scores": [asdict(row) for row in self.scores]}
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded(Event):
+    """The last event of every run that ends by itself, well or badly: `done`, `stopped` or `failed` with its error."""
+
+    type: ClassVar[str] = "run.ended"
+    state: str
+    error: str | None = None

@@ -20,10 +20,11 @@ from backend.errors import GymError, Place, UsageError
 from backend.events import Event
 from backend.io.event_log import EventLog
 from backend.io.files import make_folder, write_atomically
-from backend.io.json_codec import dumps_indented
+from backend.io.json_codec import dumps_indented, loads
 from backend.io.redact import Redactor
 from backend.io.result_paths import ResultPaths
 from backend.package_info import GYM_TUI_VERSION, __version__
+from backend.rollouts.run_events import RunEnded
 
 _CHUNK = 1 << 20
 
@@ -31,7 +32,7 @@ _CHUNK = 1 << 20
 class RunFolder:
     """A run's folder, locked by this process from construction until `close`.
 
-    Nothing of an earlier run is touched before `begin`; events said earlier are kept and written then.
+    Nothing of an earlier run is touched before `begin`; events said before it, or before `announce`, are kept and written then.
     """
 
     def __init__(self, paths: ResultPaths, command: Sequence[str], redactor: Redactor, events_copy: Path | None = None) -> None:
@@ -42,7 +43,10 @@ class RunFolder:
         self._log: EventLog | None = None
         self._copy: EventLog | None = None
         self._record: dict[str, Any] = {}
-        own = (paths.rollouts, paths.failures, paths.materialized_inputs, paths.aggregate_metrics, paths.events, paths.run_record)
+        self._ending: RunEnded | None = None
+        self._announced = False
+        results = (paths.rollouts, paths.failures, paths.materialized_inputs, paths.aggregate_metrics)
+        own = (*results, paths.events, paths.run_record, paths.control, paths.lock)
         if events_copy is not None and events_copy.resolve() in [path.resolve() for path in own]:
             raise UsageError(f"--events {events_copy} is a file that the run itself writes", hint="choose another file")
         make_folder(paths.folder)
@@ -62,6 +66,8 @@ class RunFolder:
             stopped = isinstance(error, asyncio.CancelledError | GeneratorExit)
             text = error.message if isinstance(error, GymError) else repr(error)
             self.end("stopped" if stopped else "failed", {"error": None if stopped else text})
+        else:
+            self.end("done", {})
         self.close()
 
     def said(self, event: Event) -> Event:
@@ -75,13 +81,39 @@ class RunFolder:
             self._log.append(event, now)
         return event
 
-    def begin(self, config: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-        """Replace what an earlier run left here by this run's record and events; secrets are masked."""
-        self.paths.events.unlink(missing_ok=True)
+    def earlier_record(self) -> dict[str, Any]:
+        """The record that an earlier run left here; empty when there is none that can be read."""
+        try:
+            record = loads(self.paths.run_record.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return record if isinstance(record, dict) else {}
+
+    def announce(self, config: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        """Let others see the run while its servers start. Where an earlier run has results, they stay as they are until `begin`."""
+        if not self.paths.rollouts.exists():
+            self._announced = True
+            self._open(config, facts, earlier=[], keep_events=False)
+
+    def begin(self, config: Mapping[str, Any], facts: Mapping[str, Any], *, resumed: bool = False) -> None:
+        """Replace what an earlier run left here by this run's record and events; secrets are masked.
+
+        A resumed run keeps the events, and a list of the sessions before it as `earlier` in its record.
+        """
+        if self._announced:
+            self._record.update({**facts, "config": config})
+            self._write_record()
+        else:
+            self._open(config, facts, _sessions(self.earlier_record()) if resumed else [], keep_events=resumed)
+
+    def _open(self, config: Mapping[str, Any], facts: Mapping[str, Any], earlier: list[Any], *, keep_events: bool) -> None:
+        if not keep_events:
+            self.paths.events.unlink(missing_ok=True)
         self._record = {
             "state": "running",
             "command": self._command,
             "cwd": str(Path.cwd()),
+            "output": str(self.paths.rollouts),
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "started_at": time.time(),
@@ -92,23 +124,33 @@ class RunFolder:
                 "python": platform.python_version(),
                 "platform": sys.platform,
             },
+            **({"earlier": earlier} if earlier else {}),
             **facts,
             "config": config,
         }
         self._write_record()
-        self._log = EventLog(self.paths.events, self._redactor)
+        self._log = EventLog(self.paths.events, self._redactor, resumed=keep_events)
         for at, event in self._waiting:
             self._log.append(event, at)
         self._waiting.clear()
 
     def end(self, state: str, facts: Mapping[str, Any]) -> None:
-        """Write how the run ended: `done`, `stopped` or `failed`. Does nothing for a run that never began."""
+        """Write how the run ended: `done`, `stopped` or `failed`; what comes after that changes nothing. `close` says it as an event.
+
+        The record of an earlier run stays what it is when this one never began.
+        """
+        if self._ending is not None:
+            return
+        self._ending = RunEnded(state, facts.get("error"))
         if self._record:
             self._record.update({"state": state, "ended_at": time.time(), **facts})
             self._write_record()
 
     def close(self) -> None:
         """Close the files and give the lock back; safe to call twice."""
+        if self._ending is not None and (self._log is not None or self._copy is not None):
+            with contextlib.suppress(GymError):  # a full disk must not keep the lock
+                self.said(self._ending)
         for log in (self._log, self._copy):
             if log is not None:
                 log.close()
@@ -126,7 +168,7 @@ class RunFolder:
 
     @property
     def _lock_path(self) -> Path:
-        return self.paths.run_folder / "lock"
+        return self.paths.lock
 
     def _knows_an_earlier_run(self) -> bool:
         return self.paths.run_record.exists() or self.paths.events.exists()
@@ -158,6 +200,17 @@ class RunFolder:
             f"another run is writing {self.paths.rollouts}" + (f" ({holder})" if holder else ""),
             hint="wait for it, or choose another --output",
         )
+
+
+def _sessions(record: Mapping[str, Any]) -> list[Any]:
+    """The sessions of a run up to the one of `record`; one that could not say how it ended has `died`."""
+    if not record:
+        return []
+    earlier = record.get("earlier")
+    last = {key: record.get(key) for key in ("started_at", "ended_at", "state", "command")}
+    if last["state"] == "running":
+        last["state"] = "died"
+    return [*(earlier if isinstance(earlier, list) else ()), last]
 
 
 def _is_still(descriptor: int, path: Path) -> bool:

@@ -5,6 +5,7 @@ Bounded by the number of tasks: 24 bytes a scored rollout, whatever the rollouts
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -58,6 +59,12 @@ class TaskRewards:
     def __iter__(self) -> Iterator[list[float]]:
         for _, places in groupby(self._order, key=self._tasks.__getitem__):
             yield [self._rewards[place] for place in places]
+
+
+def reward_of(record: Mapping[str, Any]) -> float | None:
+    """The reward of a record; None when it has none, or one that is no finite number."""
+    reward = record.get("reward")
+    return float(reward) if isinstance(reward, int | float) and math.isfinite(reward) else None
 
 
 class Tally:

@@ -18,9 +18,10 @@ from backend.metrics.reward_profile import AggregateMetricsMixin
 from backend.responses.schema import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from backend.servers.addresses import server_url
 from backend.servers.endpoint import add_json_route
+from backend.servers.inflight import run_body_context
 from backend.servers.middleware import ROLLOUT_PREFIX
 from backend.servers.resources_server import BaseRunRequest, BaseVerifyResponse
-from backend.servers.rollout_correlation import maybe_rollout_id_from_run_body, rollout_context
+from backend.servers.rollout_correlation import maybe_rollout_id_from_run_body
 from backend.servers.server_utils import SimpleServer, apply_rollout_prefix
 
 __all__ = [
@@ -51,7 +52,7 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
         self.setup_session_middleware(app)
         for prefix in ("", "/ng-rollout/{rollout_id}", "/ng-rollout/{rollout_id}/training-token-capture"):
             add_json_route(app, f"{prefix}/v1/responses", self.responses)
-        add_json_route(app, "/run", self.run, context=lambda body: rollout_context(maybe_rollout_id_from_run_body(body)))
+        add_json_route(app, "/run", self.run, context=run_body_context)
         add_json_route(app, "/aggregate_metrics", self._aggregate_unless_skipped)
         return app
 

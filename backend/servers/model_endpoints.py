@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -73,7 +73,9 @@ def endpoint_wait_seconds(config: Mapping[str, Any]) -> float:
     return float(value)
 
 
-async def wait_for_endpoints(endpoints: Sequence[ModelEndpoint], limit_seconds: float) -> AsyncIterator[ModelEndpointState]:
+async def wait_for_endpoints(
+    endpoints: Sequence[ModelEndpoint], limit_seconds: float
+) -> AsyncGenerator[ModelEndpointState, None]:
     """Probe all endpoints until each answers, telling every change of state.
 
     Any HTTP status and any TLS error is an answer. An unknown host is told and not waited for. Raises `GymError` naming what has

@@ -18,6 +18,7 @@ import aiohttp
 from aiohttp import ClientResponse
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from multidict import CIMultiDict
 from pydantic import BaseModel, ConfigDict
 
 from backend.config.config_types import BaseRunServerInstanceConfig, BaseServerConfig
@@ -32,6 +33,7 @@ from backend.io.json_codec import loads
 from backend.servers.addresses import server_url
 from backend.servers.endpoint import answer_invalid_body
 from backend.servers.http_client import RetryRule, close_http_session, http_session, raise_descriptor_limit, send
+from backend.servers.inflight import INFLIGHT_PATH, ROLLOUT_HEADER, InflightWork, current_rollout_key
 from backend.servers.middleware import SESSION_ID_KEY, ErrorEnvelope, SessionCookies
 from backend.servers.process_context import process_context
 from backend.servers.rollout_correlation import current_rollout_id, maybe_rollout_id_from_run_body
@@ -205,6 +207,9 @@ class ServerClient:
             kwargs["json"] = body.model_dump(exclude_unset=True)
         if self._observing:
             url_path = self._observed_path(kind, url_path, kwargs.get("json"))
+        if key := current_rollout_key():
+            kwargs["headers"] = CIMultiDict(kwargs.get("headers") or ())
+            kwargs["headers"][ROLLOUT_HEADER] = key
         return await request(method=method, url=f"{base_url}{url_path}", _internal=True, **kwargs)
 
     async def get(self, server_name: str, url_path: str, **kwargs: Any) -> ClientResponse:
@@ -296,6 +301,11 @@ class SimpleServer(BaseServer):
         if not any(getattr(route, "path", None) == "/" for route in app.routes):
             app.add_route("/", alive, methods=["GET"])
 
+    def setup_inflight(self, app: FastAPI) -> None:
+        """`GET /inflight` answers which rollouts this server works for, unless the application has such a route itself."""
+        taken = any(getattr(route, "path", None) == INFLIGHT_PATH for route in app.routes)
+        app.add_middleware(InflightWork, server_name=self.config.name, answers=not taken)
+
     def set_ulimit(self, target_soft_limit: int = 65_535) -> None:
         """Raise the soft limit of open files."""
         raise_descriptor_limit(target_soft_limit)
@@ -315,6 +325,7 @@ class SimpleServer(BaseServer):
         server.setup_liveness(app)
         server.set_ulimit()
         server.setup_exception_middleware(app)
+        server.setup_inflight(app)
         if is_nemo_gym_fastapi_worker():
             return app
         serve(app, host=server.config.host, port=server.config.port or 0, config=get_global_config_dict())

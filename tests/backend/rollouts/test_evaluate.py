@@ -63,7 +63,7 @@ def test_the_run_folder_tells_the_story(gym: Gym) -> None:
     events = list(read_events(folder / "events.ndjson"))
     types = [event["type"] for event in events]
     assert next(kind for kind in types if kind != "notice") == "run.planned"
-    assert types[-1] == "run.summary"
+    assert types[-2:] == ["run.summary", "run.ended"]
     assert [event["seq"] for event in events] == list(range(len(events)))
     assert {event["v"] for event in events} == {1}
     finished = [event for event in events if event["type"] == "rollout.finished"]

@@ -1,0 +1,89 @@
+"""The moment at which a run begins: the files of an earlier one go, or are made ready to be gone on with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from backend.io.files import replacing
+from backend.io.json_codec import dumps
+from backend.io.jsonl import heal
+from backend.rollouts.expansion import ExpansionPlan
+from backend.rollouts.plan import RunPlan
+from backend.rollouts.resume import EarlierWork
+from backend.rollouts.run_folder import RunFolder, file_digest
+from backend.servers.model_call_capture import CaptureStore
+from backend.servers.rollout_correlation import maybe_rollout_id_from_run_body
+
+
+def begin_run(
+    plan: RunPlan, folder: RunFolder, config: Mapping[str, Any], origins: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """Write the beginnings of a run and its record; returns warnings.
+
+    `config` is what the servers run with; that is what the run's record keeps, with `origins`: who set its values, by dotted key.
+    """
+    facts: dict[str, Any] = {"serve": plan.options.serve, **({"origins": origins} if origins else {})}
+    warnings: tuple[str, ...] = ()
+    if plan.earlier is not None:
+        warnings = _go_on(plan, plan.earlier, config)
+    else:
+        assert plan.expansion is not None
+        facts |= {"inputs": str(plan.inputs), "inputs_sha256": file_digest(plan.inputs)}
+        _begin_afresh(plan, plan.expansion, config)
+    facts |= {
+        "plan_sha256": file_digest(plan.paths.materialized_inputs),
+        "rollouts": plan.rollouts,
+        "agents": dict(plan.planned),
+        "settings": plan.settings,
+        **plan.facts,
+    }
+    folder.begin(config, facts, resumed=plan.earlier is not None)
+    return warnings
+
+
+def _begin_afresh(plan: RunPlan, expansion: ExpansionPlan, config: Mapping[str, Any]) -> None:
+    """Replace what an earlier run left.
+
+    The new rows are written before the old results go, and take their place after that: whenever the program is killed, there are
+    no results beside rows that they do not belong to.
+    """
+    paths = plan.paths
+    captures = _Captures(config)
+    with replacing(paths.materialized_inputs.absolute()) as file:
+        for row in expansion.rows(plan.agents_of_sources):
+            file.write(dumps(row) + b"\n")
+            captures.forget(row)
+        for old in (paths.rollouts, paths.failures, paths.aggregate_metrics):
+            old.unlink(missing_ok=True)
+
+
+def _go_on(plan: RunPlan, earlier: EarlierWork, config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Make the files of an earlier run ready to be appended to."""
+    paths = plan.paths
+    torn = [path for path in (paths.rollouts, paths.failures) if heal(path)]
+    if earlier.left:
+        paths.aggregate_metrics.unlink(missing_ok=True)  # of fewer rollouts than there will be
+        captures = _Captures(config)
+        if captures.store is not None:
+            for line in earlier.rows_left():
+                captures.forget(line.value)
+    return tuple(
+        f"the last line of {path} was cut off; it is kept in {path.name}.torn, and its rollout runs again" for path in torn
+    )
+
+
+class _Captures:
+    """The recorded model calls of rollouts that are about to run; does nothing when none are recorded."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        folder = config.get("model_call_capture_dir")
+        recorded = bool(folder and config.get("observability_enabled"))
+        self.store = CaptureStore(Path(str(folder))) if recorded else None
+
+    def forget(self, row: Mapping[str, Any]) -> None:
+        """Delete what an earlier attempt under the same id left."""
+        rollout_id = maybe_rollout_id_from_run_body(row) if self.store is not None else None
+        if self.store is not None and rollout_id is not None:
+            self.store.delete(rollout_id)
