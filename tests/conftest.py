@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-COMMAND = [sys.executable, "-m", "backend.cli.main"]
+COMMAND = [sys.executable, "-m", "backend.cli"]
 _INHERITED = ("NEMO_GYM_EXTRA_ROOTS", "NEMO_GYM_CONFIG_DICT", "NEMO_GYM_CONFIG_PATH")
 
 

@@ -1,42 +1,16 @@
-"""From a name on the command line to a configuration file: `--benchmark gpqa`, `--model-type openai_model`, …"""
+"""From a name to a configuration file: `--benchmark gpqa`, `--model-type openai_model`, …, and the names of listings."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from backend.config.schema import AGENTS, LEGACY_AGENTS, LEGACY_CONFIG_PATHS, MODELS, RESOURCES
+from backend.catalog.discovery import flavors, folders
+from backend.catalog.kinds import BENCHMARK, KINDS, ComponentKind
+from backend.config.schema import LEGACY_AGENTS, LEGACY_CONFIG_PATHS
 from backend.errors import UsageError, closest
-
-
-@dataclass(frozen=True, slots=True)
-class SelectorKind:
-    """How one selector flag finds its files."""
-
-    flag: str
-    parent: str
-    """Folder below a root."""
-    configs: str | None
-    """Folder below the component that holds its configurations; None for workloads, whose folder holds them itself."""
-
-    def candidates(self, name: str) -> tuple[str, ...]:
-        """Relative paths of the file that `NAME` or `NAME/FLAVOR` stands for, the preferred one first."""
-        component, _, flavor = name.partition("/")
-        if self.configs is not None:
-            return (f"{self.parent}/{component}/{self.configs}/{flavor or component}.yaml",)
-        if not flavor:
-            return (f"{self.parent}/{component}/config.yaml",)
-        return (f"{self.parent}/{name}/config.yaml", f"{self.parent}/{name}.yaml")
-
-
-SELECTORS: dict[str, SelectorKind] = {
-    "benchmark": SelectorKind("--benchmark", "benchmarks", None),
-    "environment": SelectorKind("--environment", "environments", None),
-    "resources-server": SelectorKind("--resources-server", RESOURCES, "configs"),
-    "model-type": SelectorKind("--model-type", MODELS, "configs"),
-    "agent-type": SelectorKind("--agent-type", AGENTS, "configs"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,61 +22,55 @@ class Selection:
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A file that a name stands for in one root."""
+
+    root: Path
+    relative: str
+    moved: bool = False
+    """Whether the name is out of use and this is the present file."""
+
+    @property
+    def path(self) -> Path:
+        return self.root / self.relative
+
+
 def select(selector: str, name: str, roots: Sequence[Path]) -> Selection:
-    """The configuration that `name` stands for under the selector (a key of `SELECTORS`).
+    """The configuration that `name` stands for under a selector: the flag without dashes, for instance `model-type`.
 
     The first root that has it wins; a warning names the others. Raises UsageError with the implied path, the nearest name and
     the folders searched.
     """
-    kind = SELECTORS[selector]
-    selection = find_selection(kind, name, roots)
-    if selection is None:
+    kind = next(kind for kind in KINDS.values() if kind.flag == f"--{selector}")
+    files = files_of(kind, name, roots)
+    if not files:
         raise _not_found(kind, name, roots)
-    return selection
-
-
-def find_selection(kind: SelectorKind, name: str, roots: Sequence[Path]) -> Selection | None:
-    """As `select`, but None where the name stands for nothing."""
-    if name and not Path(name).is_absolute() and ".." not in Path(name).parts:
-        for relative in kind.candidates(name):
-            found = _in_roots(relative, roots)
-            if found:
-                return _selection(kind, name, found)
-        return _moved(kind, name, roots)
-    return None
-
-
-def _in_roots(relative: str, roots: Sequence[Path]) -> list[Path]:
-    found: dict[Path, None] = {}
-    for root in roots:
-        path = root / relative
-        if path.is_file():
-            found.setdefault(path.resolve())
-    return list(found)
-
-
-def _selection(kind: SelectorKind, name: str, found: Sequence[Path]) -> Selection:
-    used, *ignored = found
-    warnings: tuple[str, ...] = ()
+    used, *ignored = dict.fromkeys(file.path.resolve() for file in files)
+    warnings = []
+    if files[0].moved:
+        warnings.append(f"{kind.flag} {name} is deprecated, use {LEGACY_AGENTS.get(name) or files[0].relative}")
     if ignored:
-        others = ", ".join(map(str, ignored))
-        warnings = (f"{kind.flag} {name}: using {used}, ignoring {others}",)
-    return Selection(used, warnings)
+        warnings.append(f"{kind.flag} {name}: using {used}, ignoring {', '.join(map(str, ignored))}")
+    return Selection(used, tuple(warnings))
 
 
-def _moved(kind: SelectorKind, name: str, roots: Sequence[Path]) -> Selection | None:
-    """The present file of a name that is out of use."""
-    for relative in kind.candidates(name):
+def files_of(kind: ComponentKind, name: str, roots: Sequence[Path]) -> list[NamedFile]:
+    """The files that `name` stands for, in the order of the roots; the first is the one to use. Empty where it stands for nothing."""
+    if not is_name(name):
+        return []
+    relatives = kind.candidates(name)
+    for relative in relatives:
+        if found := [NamedFile(root, relative) for root in roots if os.path.isfile(root / relative)]:
+            return found
+    for relative in relatives:
         new = LEGACY_CONFIG_PATHS.get(relative)
-        found = _in_roots(new, roots) if new else []
-        if found:
-            shown = LEGACY_AGENTS.get(name) or str(new)
-            selection = _selection(kind, name, found)
-            return Selection(selection.path, (f"{kind.flag} {name} is deprecated, use {shown}", *selection.warnings))
-    return None
+        if new and (found := [NamedFile(root, new, moved=True) for root in roots if os.path.isfile(root / new)]):
+            return found
+    return []
 
 
-def _not_found(kind: SelectorKind, name: str, roots: Sequence[Path]) -> UsageError:
+def _not_found(kind: ComponentKind, name: str, roots: Sequence[Path]) -> UsageError:
     implied = kind.candidates(name)[-1]
     return UsageError(
         f"argument {kind.flag}: no configuration {name!r} ({implied})",
@@ -111,38 +79,39 @@ def _not_found(kind: SelectorKind, name: str, roots: Sequence[Path]) -> UsageErr
     )
 
 
-def _hint(kind: SelectorKind, name: str, roots: Sequence[Path]) -> str | None:
+def _hint(kind: ComponentKind, name: str, roots: Sequence[Path]) -> str | None:
     component, _, flavor = name.partition("/")
-    flavors = _flavors(kind, component, roots)
-    if kind.flag == "--benchmark":
-        # Reading every benchmark is worth it only for a wrong name.
-        from backend.catalog.benchmarks import benchmark_names
+    known = flavors_of(kind, component, roots)
+    if kind.name == BENCHMARK:
+        from backend.catalog.listing import component_names  # reading every benchmark is worth it only for a wrong name
 
-        names = benchmark_names(roots)
-        below = sorted((known for known in names if known.startswith(f"{name}/")), key=lambda known: (len(known), known))
-        near = below[0] if below else closest(name, [*names, *(known.removesuffix("/config") for known in names)])
-    elif flavors:
-        near = closest(name, [f"{component}/{item}" for item in flavors]) if flavor else None
+        names = [name for name in component_names([BENCHMARK], roots) if files_of(kind, name, roots)]
+        near = nearest_name(name, [*names, *(known.removesuffix("/config") for known in names)])
+    elif known:
+        near = closest(name, [f"{component}/{item}" for item in known]) if flavor else None
         if near is None:
-            shown = [component if item == component else f"{component}/{item}" for item in flavors]
+            shown = [component if item == component else f"{component}/{item}" for item in known]
             return f"{component} has: {', '.join(shown)}"
     else:
-        near = closest(name, _folders(kind, roots))
+        near = closest(name, {folder for root in roots for folder in folders(os.path.join(root, kind.parent))})
     return f"Did you mean `{near}`?" if near else None
 
 
-def _flavors(kind: SelectorKind, component: str, roots: Sequence[Path]) -> list[str]:
+def is_name(text: str) -> bool:
+    """Whether a text can be the name of a component: it leads nowhere but below the folder of its kind."""
+    return bool(text) and "\0" not in text and not any(part in ("", ".", "..") for part in text.split("/"))
+
+
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
+    """The shortest of the names below `name` where that is a folder of several, else the one that is most like it."""
+    known = list(names)
+    below = [other for other in known if name and other.startswith(f"{name}/")]
+    return min(below, key=lambda other: (len(other), other)) if below else closest(name, known)
+
+
+def flavors_of(kind: ComponentKind, component: str, roots: Sequence[Path]) -> list[str]:
     """Stems of the configurations of one component over all roots."""
-    folder = f"{kind.parent}/{component}" + (f"/{kind.configs}" if kind.configs else "")
-    return sorted({path.stem for root in roots for path in _listed(root / folder) if path.suffix == ".yaml"}) if component else []
-
-
-def _folders(kind: SelectorKind, roots: Sequence[Path]) -> list[str]:
-    return sorted({path.name for root in roots for path in _listed(root / kind.parent) if path.is_dir()})
-
-
-def _listed(folder: Path) -> Iterable[Path]:
-    try:
-        return [path for path in folder.iterdir() if not path.name.startswith(("_", "."))]
-    except OSError:
+    if not is_name(component):
         return []
+    folder = os.path.join(kind.parent, component, kind.configs or "")
+    return sorted({stem for root in roots for stem in flavors(os.path.join(root, folder))})

@@ -47,8 +47,20 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
+class Argument:
+    """A word that a command cannot do without; `choices` are the words that it may be."""
+
+    name: str
+    help: str
+    choices: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
-    """A leaf of the tree. `module` has `run(parsed) -> int`; `takes_json` and `takes_search_dir` add those two flags."""
+    """A leaf of the tree, below a group or, with one word in `path`, at the top.
+
+    `module` has `run(parsed) -> int`; `takes_json` and `takes_search_dir` add those two flags.
+    """
 
     path: tuple[str, ...]
     summary: str
@@ -56,13 +68,18 @@ class Command:
     flags: tuple[Flag, ...] = ()
     name_help: str | None = None
     """Help of an optional positional NAME; None when there is none."""
+    name_metavar: str = "NAME"
+    most_names: int = 1
+    arguments: tuple[Argument, ...] = ()
     takes_json: bool = False
     takes_search_dir: bool = False
+    takes_overrides: bool = True
+    """Otherwise a word with `=` is an ordinary word."""
     example: str = ""
 
 
 GROUPS = {
-    "list": "see which components there are",
+    "list": "see which components and runs there are",
     "env": "check configurations, start servers, see what runs",
     "eval": "run evaluations",
 }
@@ -154,20 +171,148 @@ EVAL_RUN_FLAGS = (
         "responses_create_params.max_output_tokens",
         metavar="N",
     ),
+    Flag(
+        ("--resume",), "go on with the run at --output: what is finished stays, the rest is run", Kind.SWITCH, "resume_from_cache"
+    ),
+    Flag(
+        ("--accept-changed-settings",),
+        "with --resume: go on although settings have changed, and record which",
+        Kind.SWITCH,
+        "accept_changed_settings",
+    ),
     Flag(("--disable-aggregation",), "write no aggregate metrics", Kind.SWITCH, "disable_aggregation"),
     Flag(("--observe",), "record every model call beside the output", Kind.LOCAL_SWITCH),
     Flag(("--events",), "also append the run's events to this file", Kind.LOCAL, metavar="FILE"),
+)
+
+_LIST_COMPONENTS = "backend.cli.list_components"
+CATALOG_FILTERS = (
+    Flag(("--domain",), "only those of this domain", Kind.LOCAL),
+    Flag(("--kind",), "only workloads of this kind", Kind.LOCAL, choices=("environment", "benchmark")),
+    Flag(("--modality",), "only those of this modality", Kind.LOCAL),
+    Flag(("--licensing",), "only those with this licence", Kind.LOCAL, metavar="LICENCE"),
+    Flag(("--status",), "only those with or without a manifest", Kind.LOCAL, choices=("experimental", "no-manifest")),
+    Flag(("--lifecycle",), "only those at this stage", Kind.LOCAL, choices=("active", "deprecated")),
 )
 
 COMMANDS = (
     Command(
         ("list", "benchmarks"),
         "list benchmarks, or inspect one",
-        "backend.cli.list_benchmarks",
+        _LIST_COMPONENTS,
         name_help="inspect this benchmark",
         takes_json=True,
         takes_search_dir=True,
         example="gym list benchmarks first_steps",
+    ),
+    Command(
+        ("list", "environments"),
+        "list environments and benchmarks, or inspect one",
+        _LIST_COMPONENTS,
+        flags=CATALOG_FILTERS,
+        name_help="inspect this environment or benchmark",
+        takes_json=True,
+        takes_search_dir=True,
+        example="gym list environments --domain math",
+    ),
+    Command(
+        ("list", "agents"),
+        "list agents, or inspect one",
+        _LIST_COMPONENTS,
+        name_help="inspect this agent",
+        takes_json=True,
+        takes_search_dir=True,
+        example="gym list agents simple_agent",
+    ),
+    Command(
+        ("list", "models"),
+        "list model servers, or inspect one",
+        _LIST_COMPONENTS,
+        name_help="inspect this model server",
+        takes_json=True,
+        takes_search_dir=True,
+        example="gym list models openai_model",
+    ),
+    Command(
+        ("list", "resources-servers"),
+        "list resources servers, or inspect one",
+        _LIST_COMPONENTS,
+        name_help="inspect this resources server",
+        takes_json=True,
+        takes_search_dir=True,
+        example="gym list resources-servers mcqa",
+    ),
+    Command(
+        ("search",),
+        "find components by name, domain or description",
+        "backend.cli.search",
+        name_help="what to look for; with a TYPE in front only among these: benchmarks, environments, agents, models, resources-servers",
+        name_metavar="QUERY",
+        most_names=2,
+        takes_json=True,
+        takes_search_dir=True,
+        takes_overrides=False,
+        example="gym search models vllm",
+    ),
+    Command(
+        ("list", "runs"),
+        "list runs with their states and scores, the newest first",
+        "backend.cli.list_runs",
+        flags=(
+            Flag(
+                ("--filter",),
+                "only runs that match: state:died benchmark:NAME model:NAME score<0.5 failed>0 age<2h, or any word",
+                Kind.LOCAL,
+                metavar="QUERY",
+            ),
+            Flag(
+                ("--sort",),
+                "order of the list, by default age, the newest first",
+                Kind.LOCAL,
+                metavar="{age,score,name,…}",
+                choices=("age", "score", "name", "failed", "state", "benchmark", "model", "scored", "missing"),
+            ),
+        ),
+        name_help="look below this folder (by default the present one), or show this run",
+        name_metavar="PATH",
+        takes_json=True,
+        example="gym list runs results --filter 'state:died'",
+    ),
+    Command(
+        ("env", "resolve"),
+        "print the configuration that files, flags and overrides make",
+        "backend.cli.env_resolve",
+        flags=(
+            Flag(("--provenance",), "tell where each value comes from and what it beats", Kind.LOCAL_SWITCH),
+            Flag(("--key",), "only keys that contain this, with their provenance", Kind.LOCAL, metavar="TEXT"),
+            Flag(("--no-model",), "put a stand-in where no model is configured", Kind.LOCAL_SWITCH),
+            *SELECTORS,
+            *MODEL_FLAGS,
+        ),
+        takes_json=True,
+        takes_search_dir=True,
+        example="gym env resolve --benchmark first_steps --no-model --key grading_mode",
+    ),
+    Command(
+        ("env", "diff"),
+        "compare two configurations",
+        "backend.cli.env_diff",
+        arguments=(
+            Argument("a", "a configuration file, a run's folder or run.json, or the quoted arguments of `gym env resolve`"),
+            Argument("b", "the other one, in any of these forms"),
+        ),
+        takes_json=True,
+        takes_search_dir=True,
+        takes_overrides=False,
+        example="gym env diff results/large_run '--benchmark first_steps --model-type llama_cpp_model ++limit=3'",
+    ),
+    Command(
+        ("env", "schema"),
+        "print the JSON Schema of a resources server's task data",
+        "backend.cli.env_schema",
+        flags=(Flag(("--resources-server",), "the server, by the name of its folder", Kind.LOCAL, metavar="NAME"),),
+        takes_search_dir=True,
+        example="gym env schema --resources-server mcqa",
     ),
     Command(
         ("env", "validate"),
@@ -204,4 +349,39 @@ COMMANDS = (
         takes_search_dir=True,
         example="gym eval run --benchmark first_steps --model-type llama_cpp_model --output results/first_steps.jsonl --split benchmark",
     ),
+    Command(
+        ("eval", "control"),
+        "tell a run that is going on to come to an end",
+        "backend.cli.eval_control",
+        arguments=(
+            Argument("run", "its rollouts file, its run folder, or the run.json in that"),
+            Argument(
+                "action",
+                "drain: send nothing more and let what is in flight finish; cancel: give that up too. Metrics are written in both cases",
+                choices=("drain", "cancel"),
+            ),
+        ),
+        takes_json=True,
+        example="gym eval control results/first_steps.jsonl drain",
+    ),
+    Command(
+        ("tui",),
+        "open the workbench, full screen",
+        "gym_tui.command",
+        flags=(
+            Flag(("--screen",), "the screen to begin with", Kind.LOCAL, metavar="NAME"),
+            Flag(("--theme",), "colours, by name; remembered when chosen in the workbench", Kind.LOCAL, metavar="NAME"),
+            Flag(("--ascii",), "draw with ASCII characters only", Kind.LOCAL_SWITCH),
+            Flag(("--no-mouse",), "leave the mouse to the terminal", Kind.LOCAL_SWITCH),
+        ),
+        name_help="a folder of runs, a run, or a file of rollouts; by default the working directory",
+        name_metavar="PATH",
+        takes_overrides=False,
+        example="gym tui results/first_steps.jsonl",
+    ),
 )
+
+
+def is_known(words: tuple[str, ...]) -> bool:
+    """Whether the words of a command line, without the program, begin with a command that there is."""
+    return any(words[: len(command.path)] == command.path for command in COMMANDS)

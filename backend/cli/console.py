@@ -8,14 +8,7 @@ import sys
 from typing import Any
 
 from backend.errors import GymError
-
-_CONTROLS = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: 0x2421}
-_CONTROLS |= dict.fromkeys((*range(128, 160), *range(8234, 8239), *range(8294, 8298)), 65533)
-
-
-def printable(text: str) -> str:
-    """`text` with control characters shown as symbols: what a model or a server says must not drive the terminal."""
-    return text.translate(_CONTROLS)
+from backend.io.text import printable
 
 
 def say(text: str = "") -> None:

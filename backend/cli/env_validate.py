@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from backend.cli.console import print_json, printable, say, warn
+from backend.cli.console import print_json, say, warn
 from backend.cli.parser import Parsed
+from backend.cli.render_config import finding_json
 from backend.cli.request_building import config_request
-from backend.config.validation import Finding, ValidationReport, validate_config
+from backend.config.validation import ValidationReport, validate_config
 from backend.errors import ExitCode
+from backend.io.text import printable
 
 
 def run(parsed: Parsed) -> int:
@@ -29,8 +31,9 @@ def _show(report: ValidationReport) -> None:
     for finding in report.findings:
         label = "Error" if finding.severity == "error" else "Warning"
         print(f"{label}: {printable(str(finding))}", file=sys.stderr)
-        if finding.hint:
-            print(f"  hint: {finding.hint}", file=sys.stderr)
+        for name, text in (("hint", finding.hint), ("fix", finding.fix)):
+            if text:
+                print(f"  {name}: {printable(text)}", file=sys.stderr)
     if report.valid:
         say("✓ Config is valid.")
     else:
@@ -39,17 +42,4 @@ def _show(report: ValidationReport) -> None:
 
 
 def _as_json(report: ValidationReport) -> dict[str, Any]:
-    return {"valid": report.valid, "findings": [_finding(finding) for finding in report.findings]}
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    place = finding.place
-    return {
-        "severity": finding.severity,
-        "message": finding.message,
-        "file": place.file if place else None,
-        "line": place.line if place else None,
-        "column": place.column if place else None,
-        "key": place.key if place else None,
-        "hint": finding.hint,
-    }
+    return {"valid": report.valid, "findings": [finding_json(finding) for finding in report.findings]}

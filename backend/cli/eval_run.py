@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backend.cli.console import printable, warn
+from backend.cli.console import warn
 from backend.cli.parser import Parsed
 from backend.cli.request_building import config_request, export_search_dirs
 from backend.config.request import ConfigRequest
-from backend.errors import UsageError
+from backend.errors import ExitCode, UsageError
+from backend.io.text import printable
 from backend.servers.warm_parent_link import WarmParentLink
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def run(parsed: Parsed) -> int:
-    """Evaluate; 0 when the run went through, also with single failures."""
+    """Evaluate; 0 when the run went through, also with single failures; 4 when it was told to stop by `gym eval control`."""
     serve = "no_serve" not in parsed.values
     if not serve and "agent_type" in parsed.values:
         raise UsageError("--agent-type changes which servers are started; it does not go with --no-serve")
@@ -51,8 +52,9 @@ def _run(parsed: Parsed, request: ConfigRequest, link: WarmParentLink | None) ->
     finally:
         renderer.close()
     if renderer.output is not None:
-        print(f"stopped at once: the rollouts that are finished are in {renderer.output}", file=sys.stderr, flush=True)
-    return code
+        print(f"stopped at once: the rollouts that are finished are in {renderer.output}", file=sys.stderr)
+        print(f"go on with: {renderer.resume_command}", file=sys.stderr, flush=True)
+    return ExitCode.STOPPED_BY_RULE if code is ExitCode.OK and evaluation.control.stopped else code
 
 
 def _show_retries(renderer: RunRenderer, server: str, line: str) -> None:

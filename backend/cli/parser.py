@@ -24,13 +24,19 @@ class Parsed:
 
     command: Command
     values: dict[str, Any] = field(default_factory=dict)
-    """By `Flag.destination`; only flags that were given."""
-    name: str | None = None
+    """By `Flag.destination` or `Argument.name`; only what was given."""
+    names: tuple[str, ...] = ()
+    """Words that are no flags and no overrides, in the order typed."""
     overrides: tuple[str, ...] = ()
     json: bool = False
     verbose: bool = False
     words: tuple[str, ...] = ()
     """The command line as typed, without the program."""
+
+    @property
+    def name(self) -> str | None:
+        """The first of `names`."""
+        return self.names[0] if self.names else None
 
     def given(self, destination: str, default: Any = None) -> Any:
         return self.values.get(destination, default)
@@ -87,11 +93,11 @@ def parse(words: Sequence[str], program: str = "gym") -> Parsed | VersionAsked:
     leaf = tree.leaves[command.path]
     if as_json and not command.takes_json:
         raise ParserError("this command has no --json", usage=leaf.format_usage(), program=leaf.prog)
-    name, overrides = _sort_out(getattr(namespace, _NAME, None), rest, leaf, command)
+    names, overrides = _sort_out(getattr(namespace, _NAME, None), rest, leaf, command)
     given = {key: value for key, value in vars(namespace).items() if value is not None and value is not False}
-    destinations = {flag.destination for flag in _flags_of(command)}
+    destinations = {flag.destination for flag in _flags_of(command)} | {argument.name for argument in command.arguments}
     values = {key: value for key, value in given.items() if key in destinations}
-    return Parsed(command, values, name, tuple(overrides), as_json, verbose, tuple(words))
+    return Parsed(command, values, tuple(names), tuple(overrides), as_json, verbose, tuple(words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +117,7 @@ def _build(words: Sequence[str], program: str) -> _Tree:
     top.add_argument("--version", action="store_true", help="print versions and exit")
     _add_global(top, "top")
     top.set_defaults(command=None, json_leaf=False, verbose_leaf=False)
-    group_parsers = top.add_subparsers(title="groups", dest="group", metavar="<group>")
+    group_parsers = top.add_subparsers(title="groups and commands", dest="group", metavar="<group>")
     groups: dict[str, _Parser] = {}
     leaves: dict[tuple[str, ...], _Parser] = {}
     typed = set(words)
@@ -125,15 +131,21 @@ def _build(words: Sequence[str], program: str) -> _Tree:
             if command.path[1] in typed:  # building flags nobody asked for would double the time of `gym --help`
                 _fill(leaf, command)
             leaf.set_defaults(command=command)
+    for command in COMMANDS:
+        if len(command.path) == 1:
+            leaf = leaves[command.path] = _leaf_parser(group_parsers, command)
+            if command.path[0] in typed:
+                _fill(leaf, command)
+            leaf.set_defaults(command=command)
     return _Tree(top, groups, leaves)
 
 
 def _leaf_parser(parsers: Any, command: Command) -> _Parser:
     description = command.summary[0].upper() + command.summary[1:] + "."
-    if command.module != "backend.cli.env_status":
+    if command.takes_overrides and command.module != "backend.cli.env_status" and not command.arguments:
         description += "\n\nOverrides: any configuration key can be set with +key=value (new) or ++key=value (new or not)."
     parser: _Parser = parsers.add_parser(
-        command.path[1],
+        command.path[-1],
         help=command.summary,
         description=description,
         epilog=f"example: {command.example}" if command.example else None,
@@ -158,7 +170,10 @@ def _add_global(parser: _Parser, where: str) -> None:
 
 def _fill(parser: _Parser, command: Command) -> None:
     if command.name_help:
-        parser.add_argument(_NAME, nargs="?", metavar="NAME", help=command.name_help)
+        parser.add_argument(_NAME, nargs="?", metavar=command.name_metavar, help=command.name_help)
+    for argument in command.arguments:
+        metavar = None if argument.choices else argument.name.upper()
+        parser.add_argument(argument.name, metavar=metavar, choices=argument.choices, help=argument.help)
     for flag in _flags_of(command):
         if flag.kind in _SWITCHES:
             parser.add_argument(*flag.names, dest=flag.destination, action="store_true", help=flag.help)
@@ -178,8 +193,8 @@ def _fill(parser: _Parser, command: Command) -> None:
                 action.help = argparse.SUPPRESS
 
 
-def _sort_out(name: str | None, rest: Iterable[str], leaf: _Parser, command: Command) -> tuple[str | None, list[str]]:
-    """Tell NAME, overrides and mistakes apart. A word with `=`, or that starts with `+` or `~`, is never a name."""
+def _sort_out(name: str | None, rest: Iterable[str], leaf: _Parser, command: Command) -> tuple[list[str], list[str]]:
+    """Tell names, overrides and mistakes apart. A word with `=`, or that starts with `+` or `~`, is never a name."""
     words = ([name] if name is not None else []) + list(rest)
     overrides = []
     names = []
@@ -192,18 +207,18 @@ def _sort_out(name: str | None, rest: Iterable[str], leaf: _Parser, command: Com
                 program=leaf.prog,
                 hint=did_you_mean(flag, leaf.flag_names()),
             )
-        if "=" in word or word.startswith(("+", "~")):
+        if command.takes_overrides and ("=" in word or word.startswith(("+", "~"))):
             overrides.append(word)
         else:
             names.append(word)
-    if len(names) > (1 if command.name_help else 0):
+    if len(names) > (command.most_names if command.name_help else 0):
         raise ParserError(
             f"unexpected word: {names[-1]}",
             usage=leaf.format_usage(),
             program=leaf.prog,
-            hint="an override has the form +key=value",
+            hint="an override has the form +key=value" if command.takes_overrides else None,
         )
-    return (names[0] if names else None), overrides
+    return names, overrides
 
 
 def _hint_for_choice(message: str) -> str | None:

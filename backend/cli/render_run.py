@@ -20,12 +20,18 @@ from backend.rollouts.run_events import (
     CollectionWaiting,
     MetricsWritten,
     RolloutFinished,
+    RolloutStage,
     RolloutStarted,
+    RunControlled,
     RunPlanned,
     RunSummary,
 )
 
 _BAR_WIDTH = 24
+_REQUESTS = {
+    "drain": "nothing more is sent; rollouts in flight may finish",
+    "cancel": "rollouts in flight are given up",
+}
 
 
 class RunRenderer:
@@ -36,6 +42,7 @@ class RunRenderer:
         self._live = sys.stdout.isatty() if live is None else live
         self._line_open = False
         self._finished = 0
+        self._before = 0
         self._failed = 0
         self._reward_sum = 0.0
         self._rewards = 0
@@ -44,6 +51,8 @@ class RunRenderer:
         self._began = time.monotonic()
         self.output: str | None = None
         """Where rollouts are written, once that has begun; None again when the summary has told it."""
+        self.resume_command = ""
+        """What goes on with the run."""
 
     def render(self, event: Event) -> None:
         """Print one event."""
@@ -58,14 +67,19 @@ class RunRenderer:
         if isinstance(event, CollectionProgress):
             self._progress(event)
             return
+        if isinstance(event, RolloutStage):
+            return
         self.close()
         if isinstance(event, RunPlanned):
             self._planned_output = event.output
+            self.resume_command = event.resume_command
             rollouts = "rollout" if event.rollouts == 1 else "rollouts"
             say(f"{event.rollouts} {rollouts} of {event.inputs} -> {event.output}")
             say(f"Querying with {event.concurrency} concurrent requests")
         elif isinstance(event, CollectionStarted):
             self._total = event.total
+            self._before = event.scored_before + event.failed_before
+            self._finished = self._before
             self._began = time.monotonic()
             self.output = self._planned_output
             say("Collecting rollouts")
@@ -73,6 +87,8 @@ class RunRenderer:
             say(
                 f"Waiting: {event.finished} / {event.total} finished, {event.in_flight} in flight, no answer for {event.seconds:.0f} s"
             )
+        elif isinstance(event, RunControlled):
+            say(f"{event.by} asked to {event.action}: " + _REQUESTS[event.action])
         elif isinstance(event, CollectionEnded):
             if event.cancelled:
                 say(f"Gave up {event.cancelled} rollouts in flight.")
@@ -82,7 +98,7 @@ class RunRenderer:
                 say(json.dumps(metrics, indent=4))
         elif isinstance(event, RunSummary):
             self.output = None
-            _render_summary(event)
+            _render_summary(event, self.resume_command)
         else:
             render_server_event(event, with_instances=False)
 
@@ -116,15 +132,16 @@ class RunRenderer:
 
     def _time_left(self) -> str:
         elapsed = time.monotonic() - self._began
-        if not self._finished:
+        now = self._finished - self._before
+        if not now or self._finished >= self._total:
             return ""
-        left = timedelta(seconds=round(elapsed / self._finished * (self._total - self._finished)))
-        return f"  {self._finished / elapsed * 60:.0f}/min  {left} left" if self._finished < self._total else ""
+        left = timedelta(seconds=round(elapsed / now * (self._total - self._finished)))
+        return f"  {now / elapsed * 60:.0f}/min  {left} left"
 
     def _progress(self, event: CollectionProgress) -> None:
         if self._live:
             return
-        per_minute = event.finished / event.seconds * 60 if event.seconds else 0.0
+        per_minute = (event.finished - self._before) / event.seconds * 60 if event.seconds else 0.0
         elapsed = timedelta(seconds=int(event.seconds))
         say(
             f"Finished {event.finished} / {event.total} rollouts ({event.finished * 100 // event.total}%) in {elapsed} "
@@ -142,7 +159,7 @@ class RunRenderer:
             say(json.dumps(averages, indent=4))
 
 
-def _render_summary(summary: RunSummary) -> None:
+def _render_summary(summary: RunSummary, resume_command: str) -> None:
     say()
     if summary.state == "stopped":
         say(f"Stopped after {summary.scored + summary.failed} of {summary.total} rollouts.")
@@ -162,6 +179,8 @@ def _render_summary(summary: RunSummary) -> None:
             f"{summary.scored} completed in total. Failure rows: {summary.failures}"
         )
     say(f"Run record, events and logs: {summary.run_folder}")
+    if summary.state == "stopped" and summary.missing and resume_command:
+        say(f"Go on with: {resume_command}")
 
 
 def _score_rows(scores: tuple[ScoreRow, ...]) -> list[tuple[str, ...]]:

@@ -22,7 +22,7 @@ from backend.config.interpolation import resolve_text
 from backend.config.merge import merge_into
 from backend.config.nodes import Node, Origin, Setting, format_path, node_of, plain, walk
 from backend.config.schema import AGENTS, LEGACY_AGENTS, MISSING, RESERVED_KEYS, RESOURCES
-from backend.errors import Place, did_you_mean
+from backend.errors import Place, closest
 
 ALLOW_PAIRING_VARIABLE = "NEMO_GYM_ALLOW_UNSUPPORTED_PAIRING"
 _CARRIED_OVER = ("resources_server", "model_server", "datasets")
@@ -157,11 +157,11 @@ def _check_pairing(root: Node, new: _Agent, targets: Sequence[_Agent]) -> None:
     for target in targets:
         block = root.value.get(target.resources_server)
         entries = block.value.get(RESOURCES) if block is not None and isinstance(block.value, dict) else None
-        for node in entries.value.values() if entries is not None and isinstance(entries.value, dict) else ():
+        for name, node in entries.value.items() if entries is not None and isinstance(entries.value, dict) else ():
             field = node.value.get("allowed_agents") if isinstance(node.value, dict) else None
             if field is None:
                 continue
-            place = field.source.place()
+            place = field.source.place(format_path((target.resources_server, RESOURCES, name, "allowed_agents")))
             allowed = allowed_agents({"allowed_agents": plain(field)}, str(target.resources_server), place)
             if allowed is not None and new.implementation not in allowed:
                 rejected[str(target.resources_server)] = allowed
@@ -170,7 +170,9 @@ def _check_pairing(root: Node, new: _Agent, targets: Sequence[_Agent]) -> None:
         raise UnsupportedAgentPairingError(
             f"agent '{new.implementation}' is not allowed by {', '.join(repr(name) for name in rejected)}",
             place=place,
+            nearest=closest(new.implementation, common),
             hint=f"Select one of: {', '.join(common) or '(none suits all)'}; or pass --allow-unsupported-pairing",
+            fix=f"--agent-type {common[0]}" if common else "--allow-unsupported-pairing",
         )
 
 
@@ -217,6 +219,7 @@ def _replace(root: Node, new: _Agent, targets: Sequence[_Agent], renamed: dict[s
     by_name = {target.instance: target for target in targets}
     block = root.value[new.instance]
     result: dict[str, Node] = {}
+    created: dict[str, Node] = {}
     for name, node in root.value.items():
         if name == new.instance:
             continue
@@ -232,8 +235,8 @@ def _replace(root: Node, new: _Agent, targets: Sequence[_Agent], renamed: dict[s
         for field in _CARRIED_OVER:
             if field in target.node.value:
                 fields[field] = target.node.value[field].copy()
-        result[renamed[name]] = composed
-    root.value = result
+        created[renamed[name]] = composed
+    root.value = {**result, **created}
 
 
 def _remark_on_lost_overrides(target: _Agent, new_name: str, findings: Findings) -> None:
@@ -251,7 +254,8 @@ def _apply_held(root: Node, held: dict[str, Node], created: set[str]) -> None:
         if name not in created:
             raise UnsupportedAgentOverrideError(
                 f"no agent '{name}' comes out of the composition; it creates {', '.join(repr(item) for item in sorted(created))}",
-                place=node.source.place(),
-                hint=did_you_mean(name, created),
+                place=node.source.place(name),
+                nearest=(near := closest(name, created)),
+                fix=node.source.text.replace(name, near, 1) if near else None,
             )
         merge_into(root.value[name], node, within=root)

@@ -11,6 +11,7 @@ from typing import Any
 from backend.config.errors import ConfigError
 from backend.config.findings import Findings
 from backend.config.instances import Inventory, ServerBlock, as_integer
+from backend.config.interpolation import is_interpolation
 from backend.config.nodes import Node, Origin, format_path, node_of
 from backend.config.schema import (
     AGENTS,
@@ -19,9 +20,11 @@ from backend.config.schema import (
     DEFAULT_PORT_RANGE,
     TOKEN_ID_CAPTURE_KEYS,
 )
-from backend.errors import did_you_mean
+from backend.errors import closest
 
 _DEFAULT = Origin("default", "(default)")
+_RANGE_KEYS = ("port_range_low", "port_range_high")
+_FOLDERS = {"results_dir": "results", "cache_dir": "cache"}
 _WILDCARD_HOSTS = ("0.0.0.0", "::", "")
 
 
@@ -46,8 +49,8 @@ def fill_server_defaults(root: Node, inventory: Inventory) -> None:
                     fields[key] = given.copy()
 
 
-def fill_global_defaults(root: Node, cwd: Path, findings: Findings) -> None:
-    """The global keys, in the order in which they are shown after what the user set."""
+def fill_absent_globals(root: Node, cwd: Path) -> None:
+    """The global keys that nobody set, in the order in which they are shown after what the user set; interpolations may name them."""
     low, high = DEFAULT_PORT_RANGE
     _fill(root.value, "use_absolute_ip", False)
     _fill(root.value, "port_range_low", low)
@@ -60,32 +63,60 @@ def fill_global_defaults(root: Node, cwd: Path, findings: Findings) -> None:
     _fill(root.value, "skip_venv_if_present", False)
     _fill(root.value, "dry_run", False)
     _fill(root.value, "model_endpoint_readiness_timeout_seconds", 600)
-    for key, default in (("results_dir", "results"), ("cache_dir", "cache")):
-        _fill_folder(root, key, default, cwd, findings)
-    cache = root.value["cache_dir"].value
-    _fill(root.value, "uv_cache_dir", str(Path(cache) / "uv") if isinstance(cache, str) else None)
+    for key, folder in _FOLDERS.items():
+        if key not in root.value or root.value[key].value is None:
+            root.value[key] = node_of(str(cwd / folder), _DEFAULT)
+    _fill(root.value, "uv_cache_dir", _uv_cache(root, cwd))
     _fill(root.value, "uv_venv_dir", str(cwd))
+
+
+def settle_globals(root: Node, cwd: Path, findings: Findings) -> None:
+    """Make the folders among the global keys absolute, and fill what may have come out of an interpolation."""
+    for key in _FOLDERS:
+        node = root.value[key]
+        if isinstance(node.value, str) and node.value.strip():
+            node.value = str(cwd / Path(node.value).expanduser())
+        else:
+            findings.error(
+                ConfigError(f"'{key}' must be the path of a folder", place=node.source.place(key), fix=f"++{key}={_FOLDERS[key]}")
+            )
+    if root.value["uv_cache_dir"].value is None:
+        root.value["uv_cache_dir"] = node_of(_uv_cache(root, cwd), _DEFAULT)
+    _fill_head_server(root)
+
+
+def _uv_cache(root: Node, cwd: Path) -> str | None:
+    """Below the cache folder; None while that is still to be evaluated."""
+    cache = root.value["cache_dir"].value
+    return str(cwd / Path(cache).expanduser() / "uv") if isinstance(cache, str) and not is_interpolation(cache) else None
 
 
 def check_globals(root: Node, inventory: Inventory, findings: Findings) -> None:
     """The global keys have usable values, and no two servers ask for one port; sets the output `disallowed_ports`."""
-    low, high = (_number(root, key, findings) for key in ("port_range_low", "port_range_high"))
+    low, high = (_number(root, key, findings) for key in _RANGE_KEYS)
     if low is not None and high is not None and low > high:
         findings.error(
             ConfigError(
                 f"port_range_low ({low}) is above port_range_high ({high})",
                 place=root.value["port_range_low"].source.place("port_range_low"),
+                fix=f"++port_range_low={high} ++port_range_high={low}",
             )
         )
     skew = root.value["allow_openai_version_skew"]
     if not isinstance(skew.value, bool):
         findings.error(
-            ConfigError("'allow_openai_version_skew' must be true or false", place=skew.source.place("allow_openai_version_skew"))
+            ConfigError(
+                "'allow_openai_version_skew' must be true or false",
+                place=skew.source.place("allow_openai_version_skew"),
+                fix="++allow_openai_version_skew=true",
+            )
         )
     timeout = root.value["model_endpoint_readiness_timeout_seconds"]
     if isinstance(timeout.value, bool) or not isinstance(timeout.value, int | float):
         name = "model_endpoint_readiness_timeout_seconds"
-        findings.error(ConfigError(f"'{name}' must be a number of seconds", place=timeout.source.place(name)))
+        findings.error(
+            ConfigError(f"'{name}' must be a number of seconds", place=timeout.source.place(name), fix=f"++{name}=600")
+        )
     _check_token_capture(root, findings)
     _check_ports(root, inventory, findings)
 
@@ -115,17 +146,6 @@ def _fill_head_server(root: Node) -> None:
             head.value["port"] = node_of(DEFAULT_HEAD_PORT, _DEFAULT)
 
 
-def _fill_folder(root: Node, key: str, default: str, cwd: Path, findings: Findings) -> None:
-    node = root.value.get(key)
-    if node is None or node.value is None:
-        root.value[key] = node_of(str(cwd / default), _DEFAULT)
-        return
-    if not isinstance(node.value, str) or not node.value.strip():
-        findings.error(ConfigError(f"'{key}' must be the path of a folder", place=node.source.place(key)))
-        return
-    node.value = str(cwd / Path(node.value).expanduser())
-
-
 def _own_pins() -> list[str]:
     """Versions that a server's own environment must share with this one, of the packages that are here."""
     present = [(pin, package) for pin, package in (("ray[default]", "ray"), ("openai", "openai")) if find_spec(package)]
@@ -140,7 +160,8 @@ def _number(root: Node, key: str, findings: Findings) -> int | None:
     node = root.value[key]
     number = as_integer(node.value)
     if number is None or not 1 <= number <= 65535:
-        findings.error(ConfigError(f"'{key}' must be a port number", place=node.source.place(key)))
+        default = dict(zip(_RANGE_KEYS, DEFAULT_PORT_RANGE, strict=True))[key]
+        findings.error(ConfigError(f"'{key}' must be a port number", place=node.source.place(key), fix=f"++{key}={default}"))
         return None
     return number
 
@@ -154,11 +175,13 @@ def _check_token_capture(root: Node, findings: Findings) -> None:
         return
     for key, node in block.value.items():
         if key not in TOKEN_ID_CAPTURE_KEYS:
+            near = closest(str(key), TOKEN_ID_CAPTURE_KEYS)
             findings.error(
                 ConfigError(
                     f"'{key}' is not a key of token_id_capture",
                     place=node.source.place(f"token_id_capture.{key}"),
-                    hint=did_you_mean(str(key), TOKEN_ID_CAPTURE_KEYS),
+                    nearest=near,
+                    fix=f"{near}: {node.value}" if near and not isinstance(node.value, dict | list) else None,
                 )
             )
 
@@ -167,12 +190,19 @@ def _check_ports(root: Node, inventory: Inventory, findings: Findings) -> None:
     head = root.value["head_server"]
     claims: list[tuple[str, str, int, Node]] = []
     if not isinstance(head.value, dict):
-        findings.error(ConfigError("'head_server' must be a mapping with host and port", place=head.source.place("head_server")))
+        findings.error(
+            ConfigError(
+                "'head_server' must be a mapping with host and port",
+                place=head.source.place("head_server"),
+                fix=f"head_server: {{host: {DEFAULT_HOST}, port: {DEFAULT_HEAD_PORT}}}",
+            )
+        )
     else:
         port = as_integer(head.value["port"].value)
         if port is None or not 0 <= port <= 65535:
             place = head.value["port"].source.place("head_server.port")
-            findings.error(ConfigError("'head_server.port' must be a port number", place=place))
+            fix = f"++head_server.port={DEFAULT_HEAD_PORT}"
+            findings.error(ConfigError("'head_server.port' must be a port number", place=place, fix=fix))
         else:
             claims.append(("the head server", str(head.value["host"].value), port, head.value["port"]))
     for server in inventory.servers:
@@ -189,6 +219,7 @@ def _check_ports(root: Node, inventory: Inventory, findings: Findings) -> None:
                         f"{name} and {earlier}{where} both ask for port {port}",
                         place=node.source.place(_port_key(inventory, name)),
                         hint="give one of them another port, or none to have one chosen",
+                        fix=f"++{_port_key(inventory, name)}=null",
                     )
                 )
     _put(root, "disallowed_ports", [port for _, _, port, _ in claims])

@@ -16,7 +16,7 @@ from backend.config.interpolation import is_interpolation, resolve_text
 from backend.config.merge import merge_into
 from backend.config.nodes import KeyPath, Node, Origin, Setting, child, child_entry, find, format_path, parse_path, walk
 from backend.config.schema import COPY, DELETE_KEY, DIRECTIVES, INHERIT_FROM, MISSING
-from backend.errors import did_you_mean
+from backend.errors import closest
 
 _TEXT_DIRECTIVE = re.compile(r"^\$\{(inherit_from|copy):([^${}]+)\}$")
 
@@ -58,21 +58,25 @@ class _Applier:
         return result
 
     def _applied(self, node: Node, path: KeyPath) -> Node:
-        directive = self._directive(node, path)
         if isinstance(node.value, list):
             return Node([self.apply(item, (*path, index)) for index, item in enumerate(node.value)], node.history)
+        local = None
         if isinstance(node.value, dict):
             local = Node(
                 {key: self.apply(item, (*path, key)) for key, item in node.value.items() if key not in DIRECTIVES},
                 node.history,
             )
-            unmatched = self._delete_local(node, local, path)
-            if directive is None:
-                self.pending_deletes[id(local)] = unmatched
-                return local
-            return self._inherited(directive, local, path, unmatched)
-        assert directive is not None
-        return self._inherited(directive, None, path, ())
+        try:
+            directive = self._directive(node, path)
+            unmatched = self._delete_local(node, local, path) if local is not None else ()
+            if directive is not None:
+                return self._inherited(directive, local, path, unmatched)
+        except ConfigError as error:
+            self.findings.broken(error, *map(str, path[:1]))
+            return local if local is not None else Node(None, node.history)
+        assert local is not None
+        self.pending_deletes[id(local)] = unmatched
+        return local
 
     def _inherited(self, directive: _Directive, local: Node | None, path: KeyPath, deletes: tuple[str, ...]) -> Node:
         source = self._source(directive, path)
@@ -93,11 +97,12 @@ class _Applier:
             merge_into(result, local, within=self.tree)
         for name in deletes:
             if not isinstance(result.value, dict) or name not in result.value:
-                known = [str(key) for key in result.value] if isinstance(result.value, dict) else []
+                near = closest(name, [str(key) for key in result.value] if isinstance(result.value, dict) else [])
                 raise ConfigError(
                     f"{DELETE_KEY} names '{name}', which '{format_path(path)}' does not have",
                     place=directive.place.place(format_path(path)),
-                    hint=did_you_mean(name, known),
+                    nearest=near,
+                    fix=f"{DELETE_KEY}: {near}" if near else None,
                 )
             del result.value[name]
         return result
@@ -142,7 +147,8 @@ class _Applier:
         source = resolve_text(self.tree, value) if is_interpolation(value) else value
         if not isinstance(source, str) or not parse_path(source):
             raise InheritPathNotFoundError(
-                f"{keyword} in '{format_path(path)}' must be the dotted path of a key, not {source!r}", place=place.place()
+                f"{keyword} in '{format_path(path)}' must be the dotted path of a key, not {source!r}",
+                place=place.place(format_path(path)),
             )
         return _Directive(keyword, parse_path(source), moves, place)
 
@@ -172,11 +178,13 @@ class _Applier:
     def _not_found(self, directive: _Directive, path: KeyPath, parent: Node, key: str, place: KeyPath) -> ConfigError:
         prefix = f"{format_path(place)}." if place else ""
         names = [f"{prefix}{name}" for name in parent.value] if isinstance(parent.value, dict) else []
+        near = closest(f"{prefix}{key}", names)
         return InheritPathNotFoundError(
             f"'{format_path(path)}' takes its value from '{format_path(directive.source)}' ({directive.keyword}),"
             " which does not exist in the merged config",
-            place=directive.place.place(),
-            hint=did_you_mean(f"{prefix}{key}", names),
+            place=directive.place.place(format_path(path)),
+            nearest=near,
+            fix=f"{directive.keyword}: {near}" if near and directive.keyword in DIRECTIVES else None,
         )
 
     def _circle(self, path: KeyPath, node: Node) -> ConfigError:
@@ -187,7 +195,7 @@ class _Applier:
 
 
 def apply_directives(root: Node, findings: Findings) -> Node:
-    """The tree with all directives applied. Raises the errors of a wrong directive, each with its file and line."""
+    """The tree with all directives applied. A mapping whose directive is wrong keeps its own keys; the error goes to `findings`."""
     if not any(_concerns(node) for _, node in walk(root)):
         return root
     applier = _Applier(root, findings)
@@ -239,7 +247,7 @@ def _names(directive: Node, path: KeyPath) -> list[str]:
         return [name.strip() for name in value.split(",") if name.strip()]
     raise ConfigError(
         f"{DELETE_KEY} in '{format_path(path)}' must be names separated by commas, or a list of names",
-        place=directive.source.place(),
+        place=directive.source.place(format_path((*path, DELETE_KEY))),
     )
 
 

@@ -23,11 +23,40 @@ Kept apart from `config_types`, which needs pydantic: what only lists or selects
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any, Self
+
 from backend.errors import GymError
 
 
 class ConfigError(GymError):
-    """A configuration cannot be used as it is."""
+    """A configuration cannot be used as it is.
+
+    `nearest` is the right name that a wrong one comes closest to. `fix` can be copied: an override or flag for the command line, or a
+    line for the file. `parts` tell the same problem key by key where it concerns several, each with its own place and fix.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        nearest: str | None = None,
+        fix: str | None = None,
+        parts: Iterable[ConfigError] = (),
+        hint: str | None = None,
+        **fields: Any,
+    ) -> None:
+        super().__init__(message, hint=hint or (f"Did you mean `{nearest}`?" if nearest else None), **fields)
+        self.nearest = nearest
+        self.fix = fix
+        self.parts = tuple(parts)
+
+    def masked(self, mask: Callable[[str], str]) -> Self:
+        self.fix = mask(self.fix) if self.fix else None
+        return super().masked(mask)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\nfix: {self.fix}" if self.fix else super().__str__()
 
 
 class ConfigPathNotFoundError(ConfigError, FileNotFoundError):

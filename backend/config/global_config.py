@@ -191,7 +191,9 @@ class GlobalConfigDictParser:
         from backend.config.nodes import Origin, node_of, plain
 
         tree = OmegaConf.to_container(global_config_dict)
-        applied = plain(apply_directives(node_of(tree, Origin("initial")), Findings()))
+        findings = Findings()
+        applied = plain(apply_directives(node_of(tree, Origin("initial")), findings))
+        findings.raise_first()
         for key in list(global_config_dict.keys()):
             del global_config_dict[key]
         global_config_dict.merge_with(applied)

@@ -7,18 +7,18 @@ in post-order, so that an includer beats what it includes and a later sibling wi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from backend.config.errors import ConfigPathNotFoundError, ConfigSyntaxError, MalformedConfigPathsError
+from backend.config.errors import ConfigError, ConfigPathNotFoundError, MalformedConfigPathsError
 from backend.config.findings import Findings
 from backend.config.interpolation import is_interpolation, resolve_text
 from backend.config.nodes import Node, Origin
 from backend.config.schema import LEGACY_CONFIG_PATHS
 from backend.config.yaml_source import Source, load_source
-from backend.errors import Place, closest
+from backend.errors import GymError, Place, closest
 from backend.io.roots import resolve_path
 
 CONFIG_PATHS = "config_paths"
@@ -27,19 +27,37 @@ CONFIG_PATHS = "config_paths"
 @dataclass(slots=True)
 class _File:
     entry: str
-    source: Source
     parent: _File | None
+    source: Source | None = None
+    error: GymError | None = None
     children: list[_File] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFile:
+    """One entry of `config_paths`."""
+
+    entry: str
+    source: Source | None
+    """None where the file could not be read."""
+    included_by: str | None
+    """The entry of the file that names this one; None for what was asked for directly."""
+    error: GymError | None
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedFiles:
     """The files of a configuration."""
 
-    sources: tuple[Source, ...]
-    """In the order in which they merge."""
-    entries: tuple[str, ...]
-    """All entries in the order of discovery."""
+    files: tuple[LoadedFile, ...]
+    """In the order in which they merge, those that cannot be read among them."""
+    entries: Mapping[str, Origin]
+    """All entries in the order of discovery, with the place that names each first."""
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """What could be read, in the order in which it merges."""
+        return tuple(file.source for file in self.files if file.source is not None)
 
 
 def load_files(entries: Sequence[tuple[str, Origin]], roots: Sequence[Path], findings: Findings) -> LoadedFiles:
@@ -47,7 +65,7 @@ def load_files(entries: Sequence[tuple[str, Origin]], roots: Sequence[Path], fin
 
     Entries that do not exist and files that cannot be read are errors in `findings`; the others are read all the same.
     """
-    found: dict[str, _File | None] = {}
+    found: dict[str, Origin] = {}
     tops: list[_File] = []
     waiting: deque[tuple[str, Origin, _File | None]] = deque((entry, origin, None) for entry, origin in entries)
     while waiting:
@@ -55,21 +73,20 @@ def load_files(entries: Sequence[tuple[str, Origin]], roots: Sequence[Path], fin
         if entry in found:
             _remark_on_repeat(entry, origin, parent, findings)
             continue
-        found[entry] = None
-        try:
-            path = locate(entry, roots, origin, findings)
-            file = _File(entry, load_source(path), parent)
-            nested = config_path_entries(file.source.root)
-        except (ConfigPathNotFoundError, ConfigSyntaxError, MalformedConfigPathsError) as error:
-            findings.error(error)
-            continue
-        found[entry] = file
+        found[entry] = origin
+        file = _File(entry, parent)
         (parent.children if parent else tops).append(file)
+        try:
+            file.source = load_source(locate(entry, roots, origin, findings))
+            nested = config_path_entries(file.source.root)
+        except ConfigError as error:
+            file.error = error
+            findings.broken(error)
+            continue
         waiting.extend((text, place, file) for text, place in nested)
         for message, spot in file.source.remarks:
             findings.warn(message, spot)
-    sources = tuple(source for top in tops for source in _post_order(top))
-    return LoadedFiles(sources, tuple(found))
+    return LoadedFiles(tuple(file for top in tops for file in _post_order(top)), found)
 
 
 def locate(entry: str, roots: Sequence[Path], origin: Origin, findings: Findings) -> Path:
@@ -84,12 +101,14 @@ def locate(entry: str, roots: Sequence[Path], origin: Origin, findings: Findings
     candidates = [path] if path.is_absolute() and Path(entry).is_absolute() else [root / entry for root in roots]
     stems = {other.stem for spot in candidates for other in _yaml_files(spot.parent)}
     near = closest(Path(entry).stem, stems)
+    suggestion = f"{Path(entry).with_name(near)}.yaml" if near else None
     looked = "; it is a folder" if path.is_dir() else ""
     raise ConfigPathNotFoundError(
         f"config_paths entry '{entry}' was not found{looked}",
-        place=origin.place(),
+        place=origin.place(CONFIG_PATHS if origin.file else None),
         details=["Looked in:", *(f"  {candidate}" for candidate in candidates)],
-        hint=f"Did you mean `{Path(entry).with_name(near)}.yaml`?" if near else None,
+        nearest=suggestion,
+        fix=(f"--config {suggestion}" if origin.kind == "flag" else f"{CONFIG_PATHS}: [{suggestion}]") if suggestion else None,
     )
 
 
@@ -118,14 +137,17 @@ def malformed(value: Any, place: Place) -> MalformedConfigPathsError:
     """The error for a `config_paths` that is no list of paths."""
     shown = dict.fromkeys(value, "…") if isinstance(value, dict) else value
     return MalformedConfigPathsError(
-        f"'{CONFIG_PATHS}' must be a list of paths. Got: {shown!r}", place=place, hint=f"write `{CONFIG_PATHS}: [a.yaml, b.yaml]`"
+        f"'{CONFIG_PATHS}' must be a list of paths. Got: {shown!r}",
+        place=place,
+        hint=f"write `{CONFIG_PATHS}: [a.yaml, b.yaml]`",
+        fix=f"{CONFIG_PATHS}: [{value}]" if isinstance(value, str) else None,
     )
 
 
-def _post_order(file: _File) -> Iterator[Source]:
+def _post_order(file: _File) -> Iterator[LoadedFile]:
     for included in file.children:
         yield from _post_order(included)
-    yield file.source
+    yield LoadedFile(file.entry, file.source, file.parent.entry if file.parent else None, file.error)
 
 
 def _remark_on_repeat(entry: str, origin: Origin, parent: _File | None, findings: Findings) -> None:

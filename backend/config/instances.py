@@ -6,18 +6,18 @@ here. All other fields are the implementation's own business.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from backend.config.dataset_entries import dataset_problems
-from backend.config.errors import AlmostServerError, GymError, ServerRefNotFoundError
+from backend.config.errors import AlmostServerError, ConfigError
 from backend.config.findings import Findings
+from backend.config.fixes import for_field
 from backend.config.interpolation import is_interpolation
 from backend.config.nodes import KeyPath, Node, format_path, plain
-from backend.config.schema import AGENTS, DOMAINS, MISSING, MODELS, POLICY_MODEL, RESERVED_KEYS, RESOURCES, SERVER_TYPES, one_of
-from backend.errors import Place, closest
+from backend.config.schema import DOMAINS, MISSING, RESERVED_KEYS, RESOURCES, SERVER_TYPES, one_of
+from backend.errors import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,23 @@ class FieldProblem:
     path: KeyPath
     message: str
     node: Node
+    """The node of the field, or of its nearest parent where the field is missing."""
+    absence: bool = False
+    """Whether the field is missing rather than wrong."""
 
     @property
     def place(self) -> Place:
         return self.node.source.place(format_path(self.path))
+
+    def as_error(self, otherwise: str) -> ConfigError:
+        """The problem by itself; `otherwise` is what can be done instead of mending it."""
+        held = self.node.value if not self.absence else None
+        near, fix = for_field(self.path, held)
+        where = " -> ".join(str(key) for key in self.path)
+        message = f"'{self.path[0]}' looks like a server but is not valid, it will not be started: {where}: {self.message}"
+        return AlmostServerError(
+            message, place=self.place, nearest=near, fix=fix, hint=f"Did you mean `{near}`?" if near else otherwise
+        )
 
     def __str__(self) -> str:
         where = self.node.source
@@ -99,81 +112,23 @@ def implementations(block: Node) -> Iterator[tuple[KeyPath, Node]]:
 
 def report_almost_servers(inventory: Inventory, findings: Findings, *, tolerated: bool) -> None:
     """One finding per almost-server with a line per field; remarks instead of errors when they are tolerated."""
-    for name, problems in inventory.almost.items():
+    for name, all_problems in inventory.almost.items():
+        problems = [problem for problem in all_problems if not (problem.absence and findings.explained([name]))]
+        if not problems:
+            continue
         message = f"'{name}' looks like a server but is not valid, it will not be started"
-        details = [f"  - {problem}" for problem in problems]
         hint = "mend the fields, or set +error_on_almost_servers=false to go on without it"
-        place = problems[0].place if problems else None
+        error = AlmostServerError(
+            message,
+            place=problems[0].place,
+            details=[f"  - {problem}" for problem in problems],
+            hint=hint,
+            parts=[problem.as_error(hint) for problem in problems],
+        )
         if tolerated:
-            findings.warn("\n".join([message, *details]), place)
+            findings.remark(error)
         else:
-            findings.error(AlmostServerError(message, place=place, details=details, hint=hint))
-
-
-def check_references(inventory: Inventory, findings: Findings, *, strict: bool) -> None:
-    """Every `{type, name}` field of a server must name a server of that type.
-
-    Misspelled types and references deeper than a direct field are not followed at run time; they are remarks, and errors when
-    `strict`.
-    """
-    known: dict[str, list[str]] = {kind: [] for kind in SERVER_TYPES}
-    for server in inventory.servers:
-        known[server.kind].append(server.name)
-    for server in inventory.servers:
-        for path, node in _reference_like(server):
-            kind, name = (node.value[key].value for key in ("type", "name"))
-            direct = len(path) == 1
-            if kind in known:
-                if name in known[kind] or name == MISSING or is_interpolation(name):
-                    continue
-                error: GymError = _reference_error(server, path, node, kind, name, known[kind])
-            elif direct and (near := closest(kind, SERVER_TYPES)):
-                error = ServerRefNotFoundError(
-                    f"In server instance '{server.name}', field '{format_path(path)}' has the unknown type '{kind}'",
-                    place=node.value["type"].source.place(),
-                    hint=f"Did you mean `{near}`?",
-                )
-            else:
-                continue
-            if (direct and kind in known) or strict:
-                findings.error(error)
-            else:
-                findings.warn(error.message, error.place, error.hint)
-
-
-def _reference_like(server: ServerBlock) -> Iterator[tuple[KeyPath, Node]]:
-    pending: list[tuple[KeyPath, Node]] = [((), server.node)]
-    while pending:
-        path, node = pending.pop(0)
-        items = node.value.items() if isinstance(node.value, dict) else enumerate(node.value)
-        for key, item in items:
-            if not isinstance(item.value, dict | list) or (not path and key == "datasets"):
-                continue
-            here = (*path, key)
-            if isinstance(item.value, dict) and all(
-                name in item.value and isinstance(item.value[name].value, str) for name in ("type", "name")
-            ):
-                yield here, item
-            else:
-                pending.append((here, item))
-
-
-def _reference_error(server: ServerBlock, path: KeyPath, node: Node, kind: str, name: str, known: list[str]) -> GymError:
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    if near:
-        advice = f"Did you mean: {', '.join(repr(item) for item in near)}?"
-    else:
-        advice = f"Available {kind}: {', '.join(repr(item) for item in known) or '(none)'}"
-    hint = advice
-    if kind == MODELS:
-        what = "--model-type openai_model" if name == POLICY_MODEL else "--config"
-        hint = f"{advice}. Add a configuration that defines it, for instance with {what}"
-    return ServerRefNotFoundError(
-        f"In server instance '{server.name}', field '{format_path(path)}' references {kind}/'{name}',"
-        " which is not defined in the merged config",
-        place=node.value["name"].source.place(format_path((*server.path, *path))),
-        hint=hint,
-    )
+            findings.error(error)
 
 
 def _best_kind(name: str, block: Node) -> tuple[str, tuple[FieldProblem, ...]]:
@@ -198,7 +153,7 @@ def _problems(name: str, block: Node, kind: str) -> Iterator[FieldProblem]:
         yield FieldProblem(path, "must be a mapping of fields", node)
         return
     for field, message in _field_problems(node, kind):
-        yield FieldProblem((*path, *field), message, _nearest(node, field))
+        yield FieldProblem((*path, *field), message, _nearest(node, field), message.startswith("is missing"))
 
 
 def _field_problems(node: Node, kind: str) -> Iterator[tuple[KeyPath, str]]:
@@ -278,19 +233,3 @@ def _nearest(node: Node, field: KeyPath) -> Node:
         else:
             break
     return current
-
-
-def references(server: ServerBlock, field: str, kind: str) -> str | None:
-    """The name of the server of type `kind` that a server's field refers to; None without one or while it is `???`."""
-    node = server.node.value.get(field)
-    if node is None or not isinstance(node.value, dict):
-        return None
-    name = node.value.get("name")
-    found = name.value if name is not None else None
-    return found if isinstance(found, str) and found != MISSING and kind in SERVER_TYPES else None
-
-
-def agents_using(inventory: Inventory, resources_server: str) -> list[ServerBlock]:
-    """The agents whose `resources_server` is this one, in order."""
-    agents = (server for server in inventory.servers if server.kind == AGENTS)
-    return [server for server in agents if references(server, "resources_server", RESOURCES) == resources_server]

@@ -6,6 +6,7 @@ onto an interpolation of a mapping merges onto a copy of what it stands for; map
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from backend.config.errors import ConfigMergeError
@@ -13,13 +14,16 @@ from backend.config.interpolation import dereference, is_interpolation
 from backend.config.nodes import KeyPath, Node, find, format_path
 from backend.config.schema import MISSING
 
+Report = Callable[[ConfigMergeError, KeyPath], None]
 
-def merge_into(target: Node, layer: Node, *, within: Node | None = None) -> None:
+
+def merge_into(target: Node, layer: Node, *, within: Node | None = None, report: Report | None = None) -> None:
     """Merge `layer` onto the mapping `target`, in place; `layer` is left as it is.
 
-    Interpolations see the tree `within`, which is `target` itself unless that is only a part of a tree.
+    Interpolations see the tree `within`, which is `target` itself unless that is only a part of a tree. A key that cannot be merged
+    keeps its value and is told to `report`; without it, ConfigMergeError is raised.
     """
-    _merge_mapping(target if within is None else within, (), target, layer)
+    _merge_mapping(target if within is None else within, (), target, layer, report)
 
 
 def merged(earlier: Node, later: Node) -> Node:
@@ -30,18 +34,18 @@ def merged(earlier: Node, later: Node) -> Node:
     return result
 
 
-def _merge_mapping(root: Node, path: KeyPath, earlier: Node, later: Node) -> None:
+def _merge_mapping(root: Node, path: KeyPath, earlier: Node, later: Node, report: Report | None) -> None:
     for key, node in later.value.items():
         place = (*path, key)
         present = earlier.value.get(key)
         if present is None:
             earlier.value[key] = node.copy()
         else:
-            earlier.value[key] = _merge_value(root, place, present, node)
+            earlier.value[key] = _merge_value(root, place, present, node, report)
     earlier.history = (*earlier.history, *later.history)
 
 
-def _merge_value(root: Node, path: KeyPath, present: Node, node: Node) -> Node:
+def _merge_value(root: Node, path: KeyPath, present: Node, node: Node, report: Report | None) -> Node:
     if isinstance(node.value, str) and node.value == MISSING:
         return present
     if isinstance(node.value, dict | list) and is_interpolation(present.value):
@@ -50,14 +54,18 @@ def _merge_value(root: Node, path: KeyPath, present: Node, node: Node) -> Node:
         if target is not None and not any(find(root, path[:length]) is target for length in range(len(path))):
             present = Node(target.copy().value, (*target.history, *present.history))
     if isinstance(present.value, dict) and isinstance(node.value, dict):
-        _merge_mapping(root, path, present, node)
+        _merge_mapping(root, path, present, node, report)
         return present
     if isinstance(present.value, dict | list) and isinstance(node.value, dict | list) and _differ(present.value, node.value):
-        raise ConfigMergeError(
+        error = ConfigMergeError(
             f"'{format_path(path)}' is {_kind(node.value)} here, but {_kind(present.value)} in {present.source}",
             place=node.source.place(format_path(path)),
             hint="give both layers the same kind of value",
         )
+        if report is None:
+            raise error
+        report(error, path)
+        return present
     replaced = node.copy()
     replaced.history = (*present.history, *node.history)
     return replaced

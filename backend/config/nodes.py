@@ -16,6 +16,9 @@ from backend.errors import Place
 KeyPath = tuple[Any, ...]
 """Keys from the root, integers for list elements; keys of mappings may be integers or booleans as well."""
 
+PASSING_ON = frozenset({"directive", "composition", "interpolation", "variable"})
+"""Kinds of origins that bring a value to a key without being the place where that is written down."""
+
 _PLAIN_KEY = re.compile(r"[^.\[\]\s]+")
 
 
@@ -24,9 +27,9 @@ class Origin:
     """Where a value was set."""
 
     kind: str
-    """`file`, `env_file`, `stand_in`, `initial`, `flag`, `override`, `directive`, `composition` or `default`."""
+    """`file`, `env_file`, `stand_in`, `initial`, `flag`, `override`, `directive`, `composition`, `interpolation`, `variable` or `default`."""
     text: str = ""
-    """The flag or override as typed, the directive, the rule that made a default."""
+    """The flag or override as typed, the directive, the interpolation, the environment variable, the rule that made a default."""
     file: str | None = None
     line: int | None = None
     column: int | None = None
@@ -68,9 +71,9 @@ class Node:
 
     @property
     def source(self) -> Origin:
-        """Where the present value is written down: the last origin that is not a directive or a composition."""
+        """Where the present value is written down: the last origin that does not only pass a value on."""
         for setting in reversed(self.history):
-            if setting.origin.kind not in ("directive", "composition"):
+            if setting.origin.kind not in PASSING_ON:
                 return setting.origin
         return self.origin
 

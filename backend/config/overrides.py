@@ -7,16 +7,17 @@ count: the outcome is a layer of its own, above all files.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from backend.config.errors import OverrideError
+from backend.config.errors import ConfigError, OverrideError
 from backend.config.includes import CONFIG_PATHS
 from backend.config.merge import merged
-from backend.config.nodes import Node, Origin, child, find, node_of, parse_path, plain
+from backend.config.nodes import Node, Origin, Setting, child, find, node_of, parse_path, plain
 from backend.config.request import FlagValue
-from backend.errors import Place
+from backend.errors import GymError, Place
 from backend.io.redact import MASK, is_secret_key
 
 _KEY = r"[A-Za-z_$][\w$-]*(?:\.(?:[A-Za-z_$][\w$-]*|0|[1-9]\d*))*"
@@ -27,6 +28,7 @@ _DIGITS = r"(?:0|[1-9](?:_?\d)*)"
 _POINT = rf"(?:{_DIGITS}\.|{_DIGITS}?\.\d(?:_?\d)*)"
 _FLOAT = re.compile(rf"^[+-]?(?:{_POINT}|(?:{_DIGITS}|{_POINT})[eE][+-]?\d(?:_?\d)*|[Ii][Nn][Ff]|[Nn][Aa][Nn])$", re.ASCII)
 _CONSTANTS = {"null": None, "true": True, "false": False}
+_QUOTING = "quote the value for the grammar, and the whole word for the shell"
 _HYDRA_URL = re.compile(r"\s*See https?://\S+.*", re.DOTALL)
 
 
@@ -39,6 +41,8 @@ class OverrideLayer:
     """Additions to `config_paths`, in order; a word that replaces the list leaves the key in `root` instead."""
     hydra: dict[str, Any] = field(default_factory=dict)
     """Settings of Hydra itself by their full key, for instance `hydra.run.dir`; they never reach the configuration."""
+    words: list[tuple[Origin, Node]] = field(default_factory=list)
+    """Each flag and word by itself, in the order applied; a deletion sets nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +54,25 @@ class _Override:
     token: str
 
 
-def build_layer(flag_values: Sequence[FlagValue], tokens: Sequence[str]) -> OverrideLayer:
-    """The layer of the command line: flags first, then the words in the order typed. Raises OverrideError."""
+def build_layer(
+    flag_values: Sequence[FlagValue], tokens: Sequence[str], report: Callable[[GymError, str], None] | None = None
+) -> OverrideLayer:
+    """The layer of the command line: flags first, then the words in the order typed.
+
+    Raises the error of a word that cannot be applied, or tells it to `report` with the key and goes on without that word.
+    """
     layer = OverrideLayer(Node({}, ()))
     for flag in flag_values:
-        _set(layer.root, flag.key, node_of(flag.value, Origin("flag", flag.flag)), flag.flag)
+        origin = Origin("flag", flag.flag)
+        _set(layer.root, flag.key, node_of(flag.value, origin), flag.flag)
+        layer.words.append((origin, _alone(flag.key, node_of(flag.value, origin))))
     for token in tokens:
-        _apply(layer, parse_token(token))
+        try:
+            _apply(layer, parse_token(token))
+        except ConfigError as error:
+            if report is None:
+                raise
+            report(error, token.lstrip("+~").partition("=")[0])
     return layer
 
 
@@ -100,12 +116,15 @@ def _parse_with_hydra(token: str) -> _Override:
         parsed = OverridesParser.create().parse_override(token)
         if parsed.is_sweep_override():
             raise _error(
-                f"Ambiguous value for '{parsed.key_or_group}': a bare comma means several values", shown, _quoting(shown)
+                f"Ambiguous value for '{parsed.key_or_group}': a bare comma means several values",
+                shown,
+                _QUOTING,
+                _quoted(shown),
             )
         value = parsed.value()
     except HydraException as error:
         reason = _HYDRA_URL.sub("", str(error)).strip() or "not an override"
-        raise _error(f"cannot read '{shown}': {reason}", shown, _quoting(shown)) from None
+        raise _error(f"cannot read '{shown}': {reason}", shown, _QUOTING, _quoted(shown)) from None
     hydras_own = parsed.key_or_group.startswith("hydra/")
     if parsed.package is not None or ("/" in parsed.key_or_group and not hydras_own):
         raise _error(f"'{shown}' selects a config group; there are none here", shown, "use --config to load a file")
@@ -126,20 +145,37 @@ def _apply(layer: OverrideLayer, override: _Override) -> None:
 
             raise malformed(value, origin.place())
         layer.config_paths.extend((item, origin) for item in items)
+        layer.words.append((origin, _alone(key, node_of(items, origin))))
         return
     present = find(layer.root, parse_path(key))
     if override.prefix == "~":
         _delete(layer.root, override, present)
+        layer.words.append((origin, Node({}, ())))
         return
     if override.prefix == "" and present is None:
         raise _error(
-            f"Could not override '{key}': no earlier word sets it", token, f"use +{token}, or ++{token} to set it in any case"
+            f"Could not override '{key}': no earlier word sets it",
+            token,
+            f"use +{token}, or ++{token} to set it in any case",
+            f"++{token}",
         )
     if override.prefix == "+" and present is not None and present.value is not None and not isinstance(value, dict | list):
         raise _error(
-            f"'{key}' is set twice: {present.source} and {token}", token, f"use ++{token.lstrip('+')} to set it in any case"
+            f"'{key}' is set twice: {present.source} and {token}",
+            token,
+            f"use ++{token.lstrip('+')} to set it in any case",
+            f"++{token.lstrip('+')}",
         )
     _set(layer.root, key, node_of(value, origin), token)
+    layer.words.append((origin, _alone(key, node_of(value, origin))))
+
+
+def _alone(key: str, node: Node) -> Node:
+    """The tree that holds nothing but this key."""
+    for name in reversed(parse_path(key)):
+        value = {name: node}
+        node = Node(value, (Setting(node.origin, value),))
+    return node
 
 
 def _set(root: Node, key: str, node: Node, token: str) -> None:
@@ -148,7 +184,7 @@ def _set(root: Node, key: str, node: Node, token: str) -> None:
     for name in parents:
         step = child(current, name)
         if step is None or not isinstance(step.value, dict | list):
-            step = Node({}, node.history)
+            step = Node({}, (Setting(node.origin, {}),))
             _put(current, name, step, token)
         current = step
     present = child(current, last)
@@ -183,6 +219,7 @@ def _delete(root: Node, override: _Override, present: Node | None) -> None:
             f"cannot delete '{key}': no earlier word sets it",
             shown_token(override.token),
             f"keys of files stay; set ++{key}=null, or use _delete_key in a file",
+            f"++{key}=null",
         )
     if override.value is not None and override.value != plain(present):
         raise _error(f"cannot delete '{key}': its value is not {override.value!r}", shown_token(override.token), None)
@@ -194,11 +231,12 @@ def _delete(root: Node, override: _Override, present: Node | None) -> None:
         del container.value[int(last)]
 
 
-def _error(message: str, token: str, hint: str | None) -> OverrideError:
-    return OverrideError(message, place=Place(key=token) if token not in message else None, hint=hint)
+def _error(message: str, token: str, hint: str | None, fix: str | None = None) -> OverrideError:
+    return OverrideError(message, place=Place(key=token) if token not in message else None, hint=hint, fix=fix)
 
 
-def _quoting(token: str) -> str:
-    key, _, value = token.partition("=")
+def _quoted(token: str) -> str | None:
+    """The word with its value quoted for the grammar, and the whole quoted for the shell."""
+    key, equals, value = token.partition("=")
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f"""quote the value for the grammar and the whole word for the shell: '{key}="{escaped}"'"""
+    return shlex.quote(f'{key}="{escaped}"') if equals else None

@@ -38,4 +38,6 @@ class ConfigRequest:
     """Read this instead of the first env.yaml of the roots."""
     read_env_file: bool = True
     check_components: bool = True
-    """Whether a server whose implementation folder is in none of the roots is an error."""
+    """Whether servers whose implementation folder is in none of the roots are reported."""
+    validate_only: bool = False
+    """Nothing is going to be started, so that a missing implementation is only a remark unless the check is strict."""

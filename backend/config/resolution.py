@@ -7,33 +7,47 @@ interpolations; servers, references, defaults. What is wrong in one stage is col
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from backend.config import composition, defaults, strictness
+from backend.config import composition, defaults, stages, strictness
 from backend.config.directives import apply_directives
-from backend.config.errors import ConfigMissingValuesError, ConfigSyntaxError
-from backend.config.findings import Finding, Findings, Unresolvable, raise_errors
+from backend.config.errors import ConfigError, ConfigMergeError, ConfigSyntaxError
+from backend.config.findings import Finding, Findings
 from backend.config.includes import CONFIG_PATHS, LoadedFiles, config_path_entries, load_files
-from backend.config.instances import Inventory, check_references, report_almost_servers, take_inventory
+from backend.config.instances import Inventory, blocks, report_almost_servers, take_inventory
 from backend.config.interpolation import (
-    POLICY_KEYS,
+    VARIABLE,
     is_interpolation,
-    missing_paths,
     resolve_text,
     resolve_tree,
-    unset_policy_hint,
 )
 from backend.config.merge import merge_into
-from backend.config.nodes import KeyPath, Node, Origin, Origins, child, find, format_path, node_of, parse_path, plain
+from backend.config.missing_values import report_unset
+from backend.config.nodes import (
+    KeyPath,
+    Node,
+    Origin,
+    Origins,
+    Setting,
+    child,
+    find,
+    node_of,
+    parse_path,
+    plain,
+    walk,
+)
 from backend.config.overrides import OverrideLayer, build_layer
+from backend.config.references import check_references
 from backend.config.request import ConfigRequest
+from backend.config.schema import AGENTS
+from backend.config.stages import StageRecorder
 from backend.config.stand_in import remove_covered_stand_ins, stand_in_layer
 from backend.config.yaml_source import Source, load_source
 from backend.errors import GymError, Place
-from backend.io.redact import Redactor
+from backend.io.redact import Redactor, collect_secrets, is_secret_key
 from backend.io.roots import search_roots
 
 ENV_FILE = "env.yaml"
@@ -89,30 +103,33 @@ def resolve_config(request: ConfigRequest) -> ResolvedConfig:
     """
     findings = Findings()
     resolved = resolve_collecting(request, findings)
-    if findings.errors or resolved is None:
-        raise_errors(findings.errors)
+    findings.raise_first()
     assert resolved is not None
     return resolved
 
 
-def resolve_collecting(request: ConfigRequest, findings: Findings, *, strict: bool = False) -> ResolvedConfig | None:
-    """As `resolve_config`, but problems go to `findings`; None where a stage could not be completed."""
+def resolve_collecting(
+    request: ConfigRequest, findings: Findings, *, strict: bool = False, recorder: StageRecorder | None = None
+) -> ResolvedConfig | None:
+    """As `resolve_config`, but problems go to `findings`, and what is left without the broken parts is resolved all the same.
+
+    None where nothing can be resolved. `recorder` is shown the tree after each stage.
+    """
     try:
-        return _Resolution(request, findings, strict).run()
-    except Unresolvable:
-        return None
+        return _Resolution(request, findings, strict, recorder).run()
     except GymError as error:
-        findings.error(error)
+        findings.broken(error)
         return None
 
 
 class _Resolution:
     """One run of the pipeline."""
 
-    def __init__(self, request: ConfigRequest, findings: Findings, strict: bool) -> None:
+    def __init__(self, request: ConfigRequest, findings: Findings, strict: bool, recorder: StageRecorder | None) -> None:
         self.request = request
         self.findings = findings
         self.strict = strict
+        self.recorder = recorder
         self.cwd = (request.cwd or Path.cwd()).absolute()
         self.roots = search_roots(request.search_dirs, self.cwd)
         self.unmatched: dict[str, Node] = {}
@@ -121,24 +138,34 @@ class _Resolution:
         for folder in self.request.search_dirs:
             if not (self.cwd / folder).is_dir():
                 self.findings.warn(f"search folder '{folder}' does not exist")
-        command_line = build_layer(self.request.flag_values, self.request.overrides)
-        env_source = self._env_source()
+        command_line = build_layer(self.request.flag_values, self.request.overrides, self._wrong_word)
+        try:
+            env_source = self._env_source()
+        except ConfigError as error:
+            self.findings.broken(error)
+            env_source = None
         upper = self._upper_layers(env_source)
         files = self._files(upper, command_line)
-        self.findings.stop_on_errors()
+        layers = [*(source.root for source in files.sources), *upper, command_line.root]
+        self.findings.redactor = Redactor(_secrets({}, layers))
+        if self.recorder:
+            self.recorder.read(files, upper, command_line)
         root, held = self._merge(files, upper, command_line)
+        self._note(stages.MERGED, root)
         root = apply_directives(root, self.findings)
-        composition.compose_agents(root, held, self.findings)
-        composition.add_legacy_agent_aliases(root)
+        self._compose(root, held)
         remove_covered_stand_ins(root)
+        self._note(stages.INHERITED, root)
         written = root.copy()
-        unset = missing_paths(root)
-        self._report_unset(root, unset)
+        report_unset(root, self.findings)
+        defaults.fill_absent_globals(root, self.cwd)
         resolve_tree(root, self.findings)
+        self._note(stages.INTERPOLATED, root)
         inventory = self._servers(root)
+        self._note(stages.VALIDATED, root)
         strictness.check(written, root, self.unmatched, inventory, self.roots, self.findings, strict=self.strict)
-        secrets = [plain(layer) for layer in (*upper, command_line.root)]
         tree = plain(root)
+        self.findings.redactor = Redactor(_secrets(tree, layers))
         return ResolvedConfig(
             tree=tree,
             servers=tuple(_instance(inventory, tree, position) for position in range(len(inventory.servers))),
@@ -146,9 +173,26 @@ class _Resolution:
             roots=self.roots,
             env_file=env_source.path if env_source else None,
             warnings=tuple(_as_text(finding) for finding in self.findings.warnings),
-            redactor=Redactor.for_tree(tree, *secrets),
+            redactor=self.findings.redactor,
             hydra=command_line.hydra,
         )
+
+    def _note(self, stage: str, root: Node) -> None:
+        if self.recorder:
+            self.recorder.after(stage, root)
+
+    def _wrong_word(self, error: GymError, key: str) -> None:
+        self.findings.broken(error, key.partition(".")[0])
+
+    def _wrong_merge(self, error: ConfigMergeError, path: KeyPath) -> None:
+        self.findings.broken(error, str(path[0]))
+
+    def _compose(self, root: Node, held: dict[str, Node]) -> None:
+        try:
+            composition.compose_agents(root, held, self.findings)
+            composition.add_legacy_agent_aliases(root)
+        except ConfigError as error:
+            self.findings.broken(error, *(name for name, block in blocks(root) if AGENTS in block.value))
 
     def _env_source(self) -> Source | None:
         if not self.request.read_env_file:
@@ -204,33 +248,17 @@ class _Resolution:
     def _merge(self, files: LoadedFiles, upper: Sequence[Node], command_line: OverrideLayer) -> tuple[Node, dict[str, Node]]:
         root = Node({}, ())
         for layer in (*(source.root for source in files.sources), *upper):
-            merge_into(root, layer)
+            merge_into(root, layer, report=self._wrong_merge)
         overrides = command_line.root.copy()
         self.unmatched = {name: node for name, node in overrides.value.items() if name not in root.value}
         held = composition.hold_back_overrides(root, overrides)
-        merge_into(root, overrides)
+        merge_into(root, overrides, report=self._wrong_merge)
         if files.entries or CONFIG_PATHS in root.value:
-            node = node_of(list(files.entries), Origin("default", "(all files that are loaded)"))
+            paths = [node_of(entry, origin) for entry, origin in files.entries.items()]
             previous = root.value.get(CONFIG_PATHS)
-            node.history = (*(previous.history if previous else ()), *node.history)
-            root.value[CONFIG_PATHS] = node
+            setting = Setting(Origin("default", "(all files that are loaded)"), paths)
+            root.value[CONFIG_PATHS] = Node(paths, (*(previous.history if previous else ()), setting))
         return root, held
-
-    def _report_unset(self, root: Node, unset: Sequence[KeyPath]) -> None:
-        if not unset:
-            return
-        names = [format_path(path) for path in unset]
-        lines = [f"  - {name}{_written_in(find(root, path))}" for name, path in zip(names, unset, strict=True)]
-        first = find(root, unset[0])
-        assert first is not None
-        hint = "set them, for instance " + " ".join(f"++{name}=<value>" for name in names[:3])
-        if names[0] in POLICY_KEYS:
-            hint = unset_policy_hint()
-        self.findings.error(
-            ConfigMissingValuesError(
-                f"{len(names)} required config value(s) are unset", place=first.source.place(), details=lines, hint=hint
-            )
-        )
 
     def _servers(self, root: Node) -> Inventory:
         inventory = take_inventory(root)
@@ -238,9 +266,11 @@ class _Resolution:
         report_almost_servers(inventory, self.findings, tolerated=tolerate is not None and tolerate.value is False)
         check_references(inventory, self.findings, strict=self.strict)
         if self.request.check_components:
-            strictness.check_components(inventory, self.roots, self.findings)
+            strictness.check_components(
+                inventory, self.roots, self.findings, required=self.strict or not self.request.validate_only
+            )
         defaults.fill_server_defaults(root, inventory)
-        defaults.fill_global_defaults(root, self.cwd, self.findings)
+        defaults.settle_globals(root, self.cwd, self.findings)
         defaults.check_globals(root, inventory, self.findings)
         return inventory
 
@@ -261,12 +291,21 @@ def _instance(inventory: Inventory, tree: Mapping[str, Any], position: int) -> S
     )
 
 
+def _secrets(tree: Any, layers: Sequence[Node]) -> Iterator[str]:
+    """Secret values by the names of their keys, in the result and in every layer, and by the names of environment variables that are read."""
+    yield from collect_secrets(tree)
+    for layer in layers:
+        values = plain(layer)
+        yield from collect_secrets(values)
+        for _, node in walk(layer):
+            if is_interpolation(node.value):
+                yield from (
+                    os.environ[name] for name in VARIABLE.findall(node.value) if is_secret_key(name) and name in os.environ
+                )
+
+
 def _first_file(roots: Sequence[Path], name: str) -> Path | None:
     return next((root / name for root in roots if os.path.isfile(root / name)), None)
-
-
-def _written_in(node: Node | None) -> str:
-    return f" ({node.source})" if node is not None and str(node.source) else ""
 
 
 def _as_text(finding: Finding) -> str:

@@ -29,6 +29,8 @@ DOMAINS = (
     "other",
 )
 DATASET_TYPES = ("train", "validation", "example", "benchmark")
+SOURCES = ("gitlab", "huggingface")
+"""Where data sets are fetched from."""
 LICENSES = (
     "Apache 2.0",
     "MIT",
@@ -150,6 +152,7 @@ RUN_KEYS = frozenset(
         "agent_map",
         "fan_out",
         "resume_from_cache",
+        "accept_changed_settings",
         "reuse_existing_data_preparation",
         "disable_aggregation",
         "disable_health_check",

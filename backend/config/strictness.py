@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from backend.config.errors import ConfigError
 from backend.config.findings import Findings
+from backend.config.fixes import set_key
 from backend.config.instances import Inventory, ServerBlock, blocks, has_entrypoint
-from backend.config.interpolation import is_interpolation
-from backend.config.nodes import Node, child, find, format_path, plain, walk
+from backend.config.interpolation import REFERENCE, is_interpolation
+from backend.config.nodes import Node, child, find, format_path, parse_path, plain, walk
 from backend.config.schema import GLOBAL_KEYS, SAMPLING_KEYS, SERVER_TYPES, STAND_IN_IMPLEMENTATION
-from backend.errors import GymError, did_you_mean
+from backend.errors import closest
 from backend.io.roots import resolve_path
 
-_REFERENCE = re.compile(r"\$\{(?:oc\.select:)?\s*([A-Za-z_][\w-]*)")
 _MISSPELT = 0.8
 """Similarity from which an unknown key is taken for a misspelling of a known one."""
-_FILES_OF_DATASETS = ("jsonl_fpath", "prompt_config")
+_FILES_OF_DATASETS = ("jsonl_fpath", "prepare_script", "prompt_config")
 
 
-def check_components(inventory: Inventory, roots: Sequence[Path], findings: Findings) -> None:
-    """Every server's implementation folder and entrypoint exist in some root."""
+def check_components(inventory: Inventory, roots: Sequence[Path], findings: Findings, *, required: bool) -> None:
+    """Every server's implementation folder and entrypoint exist in some root; remarks unless they are `required`."""
     for server in inventory.servers:
         if server.implementation == STAND_IN_IMPLEMENTATION:
             continue
@@ -32,20 +31,30 @@ def check_components(inventory: Inventory, roots: Sequence[Path], findings: Find
         folder = resolve_path(relative, roots)
         entrypoint = server.node.value["entrypoint"]
         if not folder.is_dir():
-            findings.error(
+            near = closest(server.implementation, _component_names(server.kind, roots))
+            _tell(
+                findings,
                 ConfigError(
                     f"In server instance '{server.name}', there is no implementation '{server.implementation}' of {server.kind}",
                     place=server.node.source.place(format_path(server.path)),
                     details=[f"Looked for {relative} in:", *(f"  {root}" for root in roots)],
-                    hint=did_you_mean(server.implementation, _component_names(server.kind, roots)),
-                )
+                    nearest=near,
+                    fix=f"{near}:" if near else None,
+                ),
+                required,
             )
         elif isinstance(entrypoint.value, str) and not (folder / entrypoint.value).is_file():
-            findings.error(
+            path = (*server.path, "entrypoint")
+            near = closest(entrypoint.value, [file.name for file in folder.glob("*.py")])
+            _tell(
+                findings,
                 ConfigError(
                     f"In server instance '{server.name}', the entrypoint {folder / entrypoint.value} does not exist",
-                    place=entrypoint.source.place(format_path((*server.path, "entrypoint"))),
-                )
+                    place=entrypoint.source.place(format_path(path)),
+                    nearest=near,
+                    fix=set_key(path, near) if near else None,
+                ),
+                required,
             )
 
 
@@ -66,7 +75,9 @@ def check(
     for name, block in blocks(root):
         known = any(server.name == name for server in inventory.servers) or name in inventory.almost
         if not known and name not in unmatched and not has_entrypoint(block):
-            findings.warn(f"'{name}' has a server type but no entrypoint: it is not started", block.source.place(name))
+            findings.warn(
+                f"'{name}' has a server type but no entrypoint: it is not started", block.source.place(name), absence=[name]
+            )
     _check_override_targets(root, unmatched, inventory, findings, strict=strict)
     _check_near_misses(written, findings, every=strict)
     if strict:
@@ -85,20 +96,21 @@ def _check_override_targets(
         if target is not None and (name in inventory.almost or has_entrypoint(target)):
             continue
         leaf = next((node for _, node in walk(block) if not isinstance(node.value, dict)), block)
-        error: GymError = ConfigError(
+        near = closest(str(name), names)
+        error = ConfigError(
             f"the override names the server '{name}', which no configuration defines",
-            place=leaf.source.place(),
-            hint=did_you_mean(str(name), names) or f"servers here: {', '.join(names) or '(none)'}",
+            place=leaf.source.place(str(name)),
+            nearest=near,
+            hint=None if near else f"servers here: {', '.join(names) or '(none)'}",
+            fix=leaf.source.text.replace(str(name), near, 1) if near else None,
         )
-        if strict:
-            findings.error(error)
-        else:
-            findings.warn(error.message, error.place, error.hint)
+        _tell(findings, error, strict, absence=[str(name)])
 
 
 def _check_near_misses(root: Node, findings: Findings, *, every: bool) -> None:
     """Top-level keys that nothing here reads: those that look like a misspelling, or all of them."""
-    read = {match[1] for _, node in walk(root) if is_interpolation(node.value) for match in _REFERENCE.finditer(node.value)}
+    texts = (node.value for _, node in walk(root) if is_interpolation(node.value))
+    read = {key.partition(".")[0] for text in texts for key in REFERENCE.findall(text)}
     for key, node in root.value.items():
         name = str(key)
         if name in GLOBAL_KEYS or name in read or name.startswith("_"):
@@ -108,12 +120,15 @@ def _check_near_misses(root: Node, findings: Findings, *, every: bool) -> None:
         near = difflib.get_close_matches(name, GLOBAL_KEYS, n=1, cutoff=_MISSPELT)
         # A word of this command line is meant for this run; env.yaml serves many configurations.
         if every or node.source.kind == "override" or (near and node.source.kind != "env_file"):
-            hint = (
-                f"a sampling setting is responses_create_params.{name}"
-                if name in SAMPLING_KEYS
-                else did_you_mean(name, GLOBAL_KEYS)
+            sampling = f"responses_create_params.{name}" if name in SAMPLING_KEYS else None
+            right = sampling or closest(name, GLOBAL_KEYS)
+            findings.warn(
+                f"nothing reads the global key '{name}'",
+                node.source.place(name),
+                f"a sampling setting is {sampling}" if sampling else None,
+                nearest=right,
+                fix=set_key(parse_path(right), str(node.value)) if right and not isinstance(node.value, dict | list) else None,
             )
-            findings.warn(f"nothing reads the global key '{name}'", node.source.place(), hint)
 
 
 def _check_dataset_files(server: ServerBlock, roots: Sequence[Path], findings: Findings) -> None:
@@ -121,10 +136,34 @@ def _check_dataset_files(server: ServerBlock, roots: Sequence[Path], findings: F
     for index, entry in enumerate(datasets.value if datasets is not None and isinstance(datasets.value, list) else ()):
         for field in _FILES_OF_DATASETS:
             node = find(entry, (field,))
-            if node is not None and isinstance(node.value, str) and not resolve_path(node.value, roots).is_file():
-                name = plain(entry).get("name")
-                place = node.source.place(format_path((*server.path, "datasets", index, field)))
-                findings.warn(f"the file {node.value} of dataset '{name}' does not exist", place)
+            if node is None or not isinstance(node.value, str):
+                continue
+            path = resolve_path(node.value, roots)
+            if not path.is_file():
+                dataset = plain(entry).get("name")
+                near = closest(path.name, [name for name in _file_names(path.parent) if Path(name).suffix == path.suffix])
+                findings.warn(
+                    f"the file {node.value} of dataset '{dataset}' does not exist",
+                    node.source.place(format_path((*server.path, "datasets", index, field))),
+                    None
+                    if near
+                    else "prepare or download it before a run"
+                    if field == "jsonl_fpath"
+                    else "write it, or mend the path",
+                    nearest=near,
+                    fix=f"{field}: {Path(node.value).with_name(near)}" if near else None,
+                )
+
+
+def _tell(findings: Findings, error: ConfigError, required: bool, *, absence: Iterable[str] = ()) -> None:
+    if required:
+        findings.error(error, absence=absence)
+    else:
+        findings.remark(error, absence=absence)
+
+
+def _file_names(folder: Path) -> list[str]:
+    return [entry.name for entry in os.scandir(folder)] if folder.is_dir() else []
 
 
 def _component_names(kind: str, roots: Sequence[Path]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from backend.config.findings import Finding, Findings
 from backend.config.request import ConfigRequest
 from backend.config.resolution import ResolvedConfig, resolve_collecting
 from backend.config.routing import DatasetRoute, agent_routes, agents_by_resources_server
+from backend.errors import GymError
 
 __all__ = [
     "DatasetRoute",
@@ -37,6 +38,7 @@ def validate_config(request: ConfigRequest, *, strict: bool) -> ValidationReport
     Where problems remain, and unless `strict`, it is checked again with a stand-in for the model: what a missing model alone
     explains is then a warning.
     """
+    request = replace(request, validate_only=True)
     first = Findings()
     resolved = resolve_collecting(request, first, strict=strict)
     if not first.errors:
@@ -56,5 +58,13 @@ def validate_config(request: ConfigRequest, *, strict: bool) -> ValidationReport
         f"checked with a stand-in for the model (--strict makes this an error): {cause.message}",
         cause.place,
         cause.hint,
+        fix=_fix_of(cause),
     )
     return ValidationReport(True, (no_model, *second.warnings), resolved)
+
+
+def _fix_of(error: GymError) -> str | None:
+    """What mends an error, or all of its parts."""
+    parts: tuple[GymError, ...] = error.parts if isinstance(error, ConfigError) and error.parts else (error,)
+    fixes = dict.fromkeys(part.fix for part in parts if isinstance(part, ConfigError) and part.fix)
+    return " ".join(fixes) or None

@@ -25,7 +25,9 @@ MAX_NODES = 500_000
 MAX_DEPTH = 200
 
 _BASE_LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_FLOAT = re.compile(
+FLOAT_TAG = "tag:yaml.org,2002:float"
+FLOAT_STARTS = list("-+0123456789.")
+FLOAT = re.compile(
     r"""^(?:[-+]?[0-9]+(?:_[0-9]+)*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)
            |[-+]?[0-9]+(?:_[0-9]+)*\.[0-9_]*
            |\.[0-9]+(?:_[0-9]+)*(?:[eE][-+][0-9]+)?
@@ -33,6 +35,7 @@ _FLOAT = re.compile(
            |[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$""",
     re.VERBOSE,
 )
+"""Numbers of this dialect."""
 _TAG = "tag:yaml.org,2002:"
 _SCALARS = (str, int, float, bool, bytes, type(None))
 _SWITCHES = re.compile(r"(?i)^(?:yes|no|on|off)$")
@@ -122,7 +125,7 @@ class _Loader(_BASE_LOADER):
                 seen.add(name)
 
 
-_Loader.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-+0123456789."))
+_Loader.add_implicit_resolver(FLOAT_TAG, FLOAT, FLOAT_STARTS)
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag not in (f"{_TAG}timestamp", f"{_TAG}value")]
     for first, resolvers in _Loader.yaml_implicit_resolvers.items()
@@ -231,13 +234,24 @@ def _as_mapping(value: Any, place: Place) -> dict[Any, Any]:
     )
 
 
+def _advice(problem: str, opened: Any) -> str | None:
+    """What usually mends the commonest mistakes."""
+    if "expected ',' or" in problem and opened is not None:
+        return f"close the bracket that line {opened.line + 1} opens"
+    if "mapping values are not allowed" in problem or "could not find expected ':'" in problem:
+        return "quote values that hold a colon, and check the indentation"
+    if "found character '\\t'" in problem or "cannot start any token" in problem:
+        return "indent with spaces, and quote values that begin with a special character"
+    return None
+
+
 def _syntax_error(error: Exception, text: str, name: str) -> ConfigSyntaxError:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "malformed"
         place = Place(name, mark.line + 1, mark.column + 1) if mark else Place(name)
         context = f" ({error.context}, line {error.context_mark.line + 1})" if error.context and error.context_mark else ""
-        return ConfigSyntaxError(f"malformed YAML: {problem}{context}", place=place)
+        return ConfigSyntaxError(f"malformed YAML: {problem}{context}", place=place, hint=_advice(problem, error.context_mark))
     if isinstance(error, yaml.reader.ReaderError):
         line = text.count("\n", 0, error.position) + 1
         return ConfigSyntaxError("malformed YAML: a character that YAML does not allow", place=Place(name, line))

@@ -51,14 +51,6 @@ class DatasetDeclaration:
     prompt_config: str | None = None
     prepare_script: str | None = None
 
-    @property
-    def benchmark(self) -> str:
-        """What `gym eval prepare --benchmark` calls it: its folder below `benchmarks/`, else the dataset's own name."""
-        parts = Path(self.prepare_script or self.jsonl_fpath).parts
-        if "benchmarks" in parts[:-2]:
-            return parts[parts.index("benchmarks") + 1]
-        return self.name
-
 
 @dataclass(frozen=True, slots=True)
 class PreparedDataset:
@@ -185,7 +177,6 @@ def _source(declaration: DatasetDeclaration, roots: Sequence[Path]) -> Path:
 
 
 def _remedy(declaration: DatasetDeclaration) -> str:
-    if declaration.type == "benchmark":
-        script = f" (it runs {declaration.prepare_script})" if declaration.prepare_script else ""
-        return f"make it with `gym eval prepare --benchmark {declaration.benchmark}`{script}"
-    return "put the file there, or fetch it with `gym dataset download`"
+    if declaration.type == "benchmark" and declaration.prepare_script:
+        return f"`prepare()` of {declaration.prepare_script} makes it"
+    return "put the file there"

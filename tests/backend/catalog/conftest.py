@@ -7,36 +7,7 @@ from pathlib import Path
 
 import pytest
 
-QUIZ = """\
-quiz_rs:
-  resources_servers:
-    quiz: {entrypoint: app.py, domain: knowledge, description: Questions with one answer, value: Know more}
-quiz_simple_agent:
-  responses_api_agents:
-    simple_agent:
-      entrypoint: app.py
-      resources_server: {type: resources_servers, name: quiz_rs}
-      datasets: [{name: quiz_example, type: example, jsonl_fpath: x.jsonl}]
-"""
-TRIVIA = """\
-config_paths: [resources_servers/quiz/configs/quiz.yaml]
-trivia_rs: {_inherit_from: quiz_rs}
-trivia_agent:
-  _inherit_from: quiz_simple_agent
-  responses_api_agents:
-    simple_agent:
-      resources_server: {name: trivia_rs}
-      datasets: [{name: trivia, type: benchmark, jsonl_fpath: t.jsonl, prepare_script: benchmarks/trivia/prepare.py}]
-"""
-DATASET = "{name: NAME, type: benchmark, jsonl_fpath: t.jsonl, prepare_script: p.py}"
-
-
-def benchmark(name: str, domain: str = "math", datasets: int = 1) -> str:
-    entries = ", ".join([DATASET.replace("NAME", name)] * datasets)
-    return (
-        f"{name}: {{resources_servers: {{{name}: {{entrypoint: app.py, domain: {domain}, description: About {name},"
-        f" datasets: [{entries}]}}}}}}\n"
-    )
+from tests.backend.catalog.samples import AGENT, MODEL, QUIZ, TRIVIA, WALK, benchmark
 
 
 @pytest.fixture(autouse=True)
@@ -65,10 +36,10 @@ def root(write) -> Path:
             "resources_servers/quiz/configs/quiz.yaml": QUIZ,
             "resources_servers/quiz/configs/hard.yaml": QUIZ,
             "resources_servers/only_flavors/configs/one.yaml": "",
-            "responses_api_models/openai_model/configs/openai_model.yaml": "",
+            "responses_api_models/openai_model/configs/openai_model.yaml": MODEL,
             "responses_api_models/local/configs/Qwen/small.yaml": "",
-            "responses_api_agents/simple_agent/configs/simple_agent.yaml": "",
-            "environments/walk/config.yaml": "",
+            "responses_api_agents/simple_agent/configs/simple_agent.yaml": AGENT,
+            "environments/walk/config.yaml": WALK,
             "environments/hermes_reasoning_gym/config.yaml": "",
             "benchmarks/trivia/config.yaml": TRIVIA,
             "benchmarks/trivia/prompts/default.yaml": "user: '{question}'\n",

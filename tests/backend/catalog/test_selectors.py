@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from backend.catalog.selectors import SELECTORS, select
+from backend.catalog.kinds import KINDS
+from backend.catalog.selectors import select
 from backend.errors import ExitCode, UsageError
 
 
@@ -71,6 +72,7 @@ def test_unknown_names(root: Path, selector: str, name: str, implied: str, hint:
         select(selector, name, [root])
     error = caught.value
     assert error.exit_code == ExitCode.USAGE
-    assert error.message == f"argument {SELECTORS[selector].flag}: no configuration {name!r} ({implied})"
+    kind = next(kind for kind in KINDS.values() if kind.flag == f"--{selector}")
+    assert error.message == f"argument --{selector}: no configuration {name!r} ({implied})"
     assert error.hint == hint
-    assert error.details == ("searched:", f"  {root / SELECTORS[selector].parent}")
+    assert error.details == ("searched:", f"  {root / kind.parent}")

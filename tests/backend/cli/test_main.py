@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from backend.cli.console import printable
 from backend.cli.main import main
+from backend.io.text import printable
 from tests.conftest import Gym
 
 

@@ -136,3 +136,15 @@ def test_config_files_come_before_selectors_whatever_the_order_typed() -> None:
         "mcqa.yaml",
         "openai_model.yaml",
     ]
+
+
+def test_the_workbench_is_a_command_without_a_group() -> None:
+    parsed = parse(["tui", "lr=0.1/+x", "--screen", "viewer", "--ascii"])
+    assert isinstance(parsed, Parsed)
+    assert (parsed.command.path, parsed.name, parsed.overrides) == (("tui",), "lr=0.1/+x", ())
+    assert parsed.values == {"screen": "viewer", "ascii": True}
+
+
+def test_the_workbench_takes_one_path() -> None:
+    with pytest.raises(ParserError, match="unexpected word: b"):
+        parse(["tui", "a", "b"])

@@ -42,7 +42,7 @@ def resolve(write, request_for, *overrides: str, gpqa: str = GPQA, **files: str)
 
 def test_the_unbound_agent_takes_the_place_and_the_ties_of_the_other(write, request_for) -> None:
     resolved = resolve(write, request_for)
-    assert [key for key in resolved.tree if "agent" in key or key == "after"] == ["gpqa_mcqa_hermes_agent", "after", "agent_map"]
+    assert [key for key in resolved.tree if "agent" in key or key == "after"] == ["after", "gpqa_mcqa_hermes_agent", "agent_map"]
     assert resolved.get(BLOCK) == {
         "entrypoint": "app.py",
         "turns": 5,

@@ -16,7 +16,10 @@ def tree_of(text: str) -> Node:
 
 
 def applied(text: str) -> Any:
-    return plain(apply_directives(tree_of(text), Findings()))
+    findings = Findings()
+    tree = plain(apply_directives(tree_of(text), findings))
+    findings.raise_first()
+    return tree
 
 
 @pytest.mark.parametrize(
@@ -88,3 +91,17 @@ def test_heirs_tell_where_a_value_was_written_and_what_brought_it() -> None:
 def test_a_tree_without_directives_is_left_alone() -> None:
     root = tree_of("a: {x: 1}")
     assert apply_directives(root, Findings()) is root
+
+
+def test_all_wrong_directives_are_told_and_the_others_applied() -> None:
+    findings = Findings()
+    tree = plain(apply_directives(tree_of("a: {_copy: nothing, x: 1}\nb: ${copy:neither}\nc: {_copy: a, y: 2}"), findings))
+    assert tree == {"a": {"x": 1}, "b": None, "c": {"x": 1, "y": 2}}
+    assert len(findings.errors) == 2
+    assert (findings.holes, findings.incomplete) == ({"a", "b"}, False)
+
+
+def test_a_circle_is_told_once() -> None:
+    findings = Findings()
+    apply_directives(tree_of("a: {_copy: b, x: 1}\nb: {_copy: a, y: 2}"), findings)
+    assert len(findings.errors) == 1

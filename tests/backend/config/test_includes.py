@@ -30,7 +30,7 @@ def test_a_subtree_stays_together(write) -> None:
     )
     loaded = load(root, "A.yaml", "B.yaml")
     assert names(loaded) == ["A1.yaml", "A.yaml", "B2.yaml", "B1.yaml", "B.yaml"]
-    assert loaded.entries == ("A.yaml", "B.yaml", "A1.yaml", "B1.yaml", "B2.yaml")
+    assert tuple(loaded.entries) == ("A.yaml", "B.yaml", "A1.yaml", "B1.yaml", "B2.yaml")
 
 
 def test_a_file_with_two_includers_belongs_to_the_first_found(write) -> None:

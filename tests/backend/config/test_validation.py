@@ -95,11 +95,20 @@ def test_an_override_on_a_server_that_is_not_there(write, request_for) -> None:
 
 
 def test_strict_looks_for_dataset_files(write, request_for) -> None:
-    datasets = "datasets: [{name: d, type: benchmark, jsonl_fpath: here.jsonl, prepare_script: p.py, prompt_config: gone.yaml}]"
-    write({"x.yaml": f"rs: {{resources_servers: {{q: {{entrypoint: app.py, domain: math, {datasets}}}}}}}", "here.jsonl": ""})
+    datasets = "datasets: [{name: d, type: benchmark, jsonl_fpath: here.jsonl, prepare_script: p.py, prompt_config: gnoe.yaml}]"
+    write(
+        {
+            "x.yaml": f"rs: {{resources_servers: {{q: {{entrypoint: app.py, domain: math, {datasets}}}}}}}",
+            "here.jsonl": "",
+            "gone.yaml": "",
+        }
+    )
     report = validate_config(request_for("x.yaml"), strict=True)
     assert report.valid
-    assert [finding.message for finding in report.findings] == ["the file gone.yaml of dataset 'd' does not exist"]
+    assert [(finding.message, finding.nearest, finding.fix) for finding in report.findings] == [
+        ("the file p.py of dataset 'd' does not exist", None, None),
+        ("the file gnoe.yaml of dataset 'd' does not exist", "gone.yaml", "prompt_config: gone.yaml"),
+    ]
 
 
 def test_a_search_folder_that_does_not_exist(request_for) -> None:

@@ -175,7 +175,7 @@ def test_rows_that_cannot_be_prepared_leave_the_earlier_file(
 def test_a_missing_benchmark_file_says_how_to_make_it(workshop: Workshop) -> None:
     with pytest.raises(DatasetFileError, match="'b' of 'agent' is not there") as caught:
         workshop.prepare(benchmark())
-    assert caught.value.hint == "make it with `gym eval prepare --benchmark b` (it runs benchmarks/b/prepare.py)"
+    assert caught.value.hint == "`prepare()` of benchmarks/b/prepare.py makes it"
     with pytest.raises(FileNotFoundError):
         workshop.prepare(train("none"))
     assert not workshop.prepared.exists()
