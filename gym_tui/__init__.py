@@ -1,0 +1,1 @@
+"""The workbench, `gym tui`: puts the screens together."""

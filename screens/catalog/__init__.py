@@ -1,0 +1,1 @@
+"""The Catalog screen."""

@@ -1,0 +1,1 @@
+"""The Config screen: what will run, and who said so."""

@@ -1,0 +1,1 @@
+"""The viewer: reads any rollout of a file of any size."""

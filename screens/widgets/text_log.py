@@ -1,0 +1,52 @@
+"""The lines of a log as blocks: a limited number of them, cheap to append to."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from screens.widgets import glyphs
+from screens.widgets.formatting import count
+from screens.widgets.text_blocks import TextBlock
+
+CHUNK = 100
+"""Lines per block: what is laid out anew when a line arrives."""
+KEPT = 10_000
+
+
+class LogLines:
+    """The last lines of a log; older ones are dropped by the chunk, and counted."""
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self.dropped = 0
+        self._kept = max(CHUNK, kept)
+        self._full: deque[TextBlock] = deque()
+        self._open: list[str] = []
+        self._begun = 0
+
+    def append(self, lines: Iterable[str]) -> int:
+        """Take lines; returns how many they were, since a text may hold several."""
+        taken = 0
+        for text in lines:
+            for line in text.removesuffix("\n").split("\n"):
+                self._open.append(line)
+                taken += 1
+                if len(self._open) == CHUNK:
+                    self._full.append(self._block())
+                    self._begun += CHUNK
+                    self._open = []
+        while len(self._full) * CHUNK + len(self._open) > self._kept and self._full:
+            self._full.popleft()
+            self.dropped += CHUNK
+        return taken
+
+    def blocks(self) -> Sequence[TextBlock]:
+        """All lines, and at first what is missing before them."""
+        blocks = [*self._full, *([self._block()] if self._open else [])]
+        if self.dropped:
+            text = f"{glyphs.current().ellipsis} {count(self.dropped)} earlier lines are not kept"
+            blocks.insert(0, TextBlock(key="dropped", body=text, kind="muted", no_head=True))
+        return blocks
+
+    def _block(self) -> TextBlock:
+        return TextBlock(key=("lines", self._begun), body="\n".join(self._open) + "\n", no_head=True, whole=True)
