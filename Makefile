@@ -46,8 +46,8 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Files run side by side, each in one process; pictures by themselves, so that those that no test makes any more are noticed.
-SIDE_BY_SIDE := -n 2 --dist loadfile --ignore snapshots
+# Files run side by side, each in one process, more of them than there are cores, because many tests wait for servers; pictures by themselves, so that those that no test makes any more are noticed.
+SIDE_BY_SIDE := -n 4 --dist loadfile --ignore snapshots
 
 test: lint
 	$(BIN)/pytest -m "not slow" $(SIDE_BY_SIDE)

@@ -13,6 +13,7 @@ from gym_tui.app import WorkbenchApp
 from screens.viewer.screen import ViewerScreen
 from screens.widgets.filter_box import FilterBox
 from tests.rollout_samples import write_samples
+from tests.run_samples import live_run
 from tests.workbench import NARROW, WIDE, settle, workbench
 
 Picture = Callable[..., None]
@@ -127,6 +128,13 @@ def test_no_rows(picture: Picture, tmp_path: Path) -> None:
     path = tmp_path / "empty.jsonl"
     path.write_text("")
     picture(workbench(path, "viewer"), WIDE, ["0 rows in empty.jsonl"])
+
+
+@SIZES
+def test_no_rollout_yet(picture: Picture, tmp_path: Path, size: tuple[int, int]) -> None:
+    path = live_run(tmp_path, done=0)
+    path.unlink()
+    picture(workbench(path, "viewer"), size, ["no rollout yet", "4 follows the run live"], hides=["cannot read"])
 
 
 def test_cannot_open(picture: Picture, tmp_path: Path) -> None:

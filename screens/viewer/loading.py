@@ -120,8 +120,7 @@ class Listed:
     listing: Listing
     order: Order
     progress: Progress
-    groups: TaskGroups | None
-    """The tasks, where they were made for it."""
+    groups: TaskGroups
     seconds: float
     """How long it took: the next one can wait in proportion."""
 
@@ -147,9 +146,8 @@ def make_listing(file: RolloutFile, order: Order, progress: Progress, reporter: 
             reporter.tell(filtering.progress)
         rows = filtering.rows
     listing: Listing
-    groups = None
+    groups = file.tasks()
     if order.by_task:
-        groups = file.tasks()
         chosen = order_tasks(groups, file.keys, rows, sort, lambda row: file.place(row).size, lambda: reporter.cancelled)
         listing = TaskListing(file, groups, chosen)
     else:

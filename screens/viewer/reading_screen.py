@@ -245,7 +245,7 @@ class ReadingScreen(WorkbenchScreen):
 
     def on_task_pane_relisted(self, event: TaskPane.Relisted) -> None:
         event.stop()
-        self._groups = event.listed.groups or self._groups
+        self._groups = event.listed.groups
         if self._row is None and self._wanted is None and len(event.listed.listing):
             self.select(event.listed.listing.rows_at(0)[0])
         self._draw_title()

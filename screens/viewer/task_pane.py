@@ -198,7 +198,7 @@ class TaskPane(Pane):
         with self.prevent(VirtualList.Highlighted):
             self.rows.show(listed.listing, keep_place=not is_hidden or before is None or before.order == listed.order)
             if is_hidden:
-                self._go_near_current(before)
+                self._go_near_current(listed)
             elif self.current is not None and listed.listing.index_of(self.current) != self.rows.cursor:
                 self.follow_current()
         if is_hidden and self._asked_for:
@@ -243,13 +243,10 @@ class TaskPane(Pane):
         self.relist()
         workbench_of(self).tell("the filter hides this rollout and is lifted")
 
-    def _go_near_current(self, before: Listed | None) -> None:
-        """Put the cursor on another repeat of the task on show, when single rollouts are listed in place of tasks."""
-        groups, listing = before.groups if before is not None else None, self.listing
-        group = groups.group_of(self.current) if groups is not None and self.current is not None else None
-        if groups is None or group is None or listing is None:
-            return
-        near = next((row for row in groups[group].rows if row in listing), None)
+    def _go_near_current(self, listed: Listed) -> None:
+        """Put the cursor on another repeat of the task on show, if the list has one."""
+        group = listed.groups.group_of(self.current) if self.current is not None else None
+        near = next((row for row in listed.groups[group].rows if row in listed.listing), None) if group is not None else None
         if near is not None:
             self.rows.move_to_key(near)
 

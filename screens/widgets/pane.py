@@ -143,6 +143,7 @@ class Pane(Vertical):
             room = width - (Content(right).cell_length + 2 if right else 0)
             left = fit(heading, min(room, Content(heading).cell_length))
             rule = glyphs.current().rule * max(0, room - Content(left).cell_length)
-            end = [(f" {rule} ", "$foreground 30%"), (right, "")] if right else []
+            between = f" {rule} " if heading else f"{rule}{glyphs.current().rule} "[-max(0, width - Content(right).cell_length) :]
+            end = [(between, "$foreground 30%"), (right, "")] if right else []
             self.border_title = Content.assemble(left, *end)
         self.border_subtitle = safe_line(self._foot)

@@ -20,6 +20,8 @@ from screens.widgets.virtual_text import VirtualText
 from tests.gym_tui.small_screens import SmallScreen, small_workbench
 from tests.workbench import NOW, heartbeat, lines, settle, text_of
 
+pytestmark = pytest.mark.slow
+
 STUBBORN = (
     "import signal, sys, time\nsignal.signal(signal.SIGINT, lambda *_: sys.exit(7))\nprint('up', flush=True)\ntime.sleep(60)"
 )

@@ -261,6 +261,8 @@ import sys, time
 from backend.cli.main import main
 import screens.results.screen as results
 
+pytestmark = pytest.mark.slow
+
 class Busy(results.ResultsScreen):
     def on_mount(self):
         for name in ("one", "two", "three"):

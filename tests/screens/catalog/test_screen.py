@@ -36,6 +36,8 @@ from tests.component_samples import (
 from tests.run_folders import write_run
 from tests.workbench import NARROW, NOW, WIDE, heartbeat, settle, text_of, workbench
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

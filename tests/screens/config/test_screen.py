@@ -22,6 +22,8 @@ from tests.config_samples import MATH, SECRET, write_config
 from tests.run_folders import write_run
 from tests.workbench import NARROW, WIDE, heartbeat, lines, settle, text_of, workbench
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -26,6 +26,8 @@ from screens.widgets.workbench import FIRST_RUN, Target
 from tests.run_folders import AGENT, event, finished, summary, write_events, write_run
 from tests.workbench import NARROW, NOW, WIDE, heartbeat, lines, settle, text_of, workbench
 
+pytestmark = pytest.mark.slow
+
 DEAD_PID = 4_194_305
 STARTED = {"started_at": NOW - 600, "ended_at": None, "scored": None, "failed": None, "missing": None}
 

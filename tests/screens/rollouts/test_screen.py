@@ -22,6 +22,8 @@ from screens.widgets.virtual_list import VirtualList
 from tests.run_samples import DEAD_PID, START, add_events, finished, live_run, started, write_run_record
 from tests.workbench import NARROW, WIDE, heartbeat, settle, text_of, workbench
 
+pytestmark = pytest.mark.slow
+
 AT = START + 95
 
 

@@ -94,6 +94,15 @@ def test_a_key_finds_its_place_again(file: RolloutFile) -> None:
     assert (rollouts.index_of(3), rollouts.index_of(4)) == (1, None)
 
 
+def test_whether_a_row_is_listed(file: RolloutFile) -> None:
+    listing = tasks(file, "reward<1")
+    assert [row for row in range(-1, 20) if row in listing] == [0, 1, 2, 3, 4, 5, 6, 12]  # all repeats of these tasks
+    assert "word" not in listing and None not in listing
+    rollouts = RolloutListing(file, [5, 3])
+    assert [row for row in range(-1, 20) if row in rollouts] == [3, 5]
+    assert [row for row in range(-1, 20) if row in RolloutListing(file, range(14))] == list(range(14))
+
+
 def test_the_way_goes_through_the_repeats(file: RolloutFile) -> None:
     listing = tasks(file)
     way, row = [], step(listing, None, 1)

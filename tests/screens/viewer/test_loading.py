@@ -8,13 +8,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from backend.errors import GymError
 from backend.rollouts.rollout_query import Sort, parse_query
 from screens.viewer.listing import RolloutListing, TaskListing
-from screens.viewer.loading import OpenFile, Order, Progress, make_listing, row_of_line, row_of_task, search_all
+from screens.viewer.loading import (
+    NoRolloutYet,
+    OpenFile,
+    Order,
+    Progress,
+    make_listing,
+    row_of_line,
+    row_of_task,
+    search_all,
+    search_listed,
+    wait_for,
+)
 from screens.widgets.background import Reporter
 from tests.rollout_samples import record, write_many, write_samples
+from tests.run_samples import live_run
 
 
 class Told(Reporter):
@@ -130,3 +144,53 @@ def test_a_text_is_found_round_the_end(samples: OpenFile) -> None:
 
 def test_progress_is_compared_by_what_it_says() -> None:
     assert Progress(0, 1, 1.0, 1, True) == Progress(0, 1, 1.0, 1, True)
+
+
+def test_a_run_that_has_written_no_rollout_yet(tmp_path: Path) -> None:
+    path = live_run(tmp_path, done=0)
+    path.unlink()
+    for meant in (path, tmp_path / "m_run", tmp_path / "m_run" / "run.json"):
+        with pytest.raises(NoRolloutYet, match="no rollout yet") as early:
+            OpenFile(meant)
+        assert early.value.rollouts == path
+    path.touch()
+    assert OpenFile(path).is_run
+
+
+def test_a_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("screens.viewer.loading.FOLLOW_EVERY", 0.01)
+    path, told = tmp_path / "m.jsonl", Told()
+    thread = threading.Thread(target=wait_for, args=(path, told))
+    thread.start()
+    path.touch()
+    thread.join(10)
+    assert not thread.is_alive()
+    told.cancel()
+    wait_for(tmp_path / "never", told)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    listed=st.lists(st.integers(0, 13), unique=True),
+    start=st.integers(-1, 14),
+    direction=st.sampled_from([1, -1]),
+    pattern=st.sampled_from(["small cases", "Easy", "expected_answer", "no such words"]),
+)
+def test_only_rows_that_are_listed_are_found(
+    samples: OpenFile, listed: list[int], start: int, direction: int, pattern: str
+) -> None:
+    file = samples.rollouts
+    way = [(start + direction * step) % 14 for step in range(14)]
+    expected = next((row for row in way if row in listed and pattern.lower().encode() in file.raw(row).lower()), None)
+    if pattern == "Easy":
+        assert all(b"Easy" in file.raw(row) for row in (9, 10))
+    assert search_listed(file, RolloutListing(file, listed), pattern, start, direction, Told()).row == expected
+
+
+def test_a_search_among_what_is_listed_can_be_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("screens.viewer.loading.SLICE", 0.0)
+    opened = OpenFile(write_many(tmp_path / "many.jsonl", 2000))
+    opened.read_all(Told())
+    told = Told(until=3)
+    assert search_listed(opened.rollouts, RolloutListing(opened.rollouts, range(0, 2000, 3)), "nowhere", 0, 1, told).row is None
+    assert len(told.values) == 3
