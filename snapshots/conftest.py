@@ -18,7 +18,7 @@ from tests.workbench import lines, settle, still_terminal
 __all__ = ["still_terminal"]
 
 Steps = Callable[[Pilot[Any]], Awaitable[None]]
-Picture = Callable[..., None]
+Picture = Callable[..., bool]
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def picture(snap_compare: Callable[..., bool], still_terminal: None) -> Picture:
         until: Callable[[App[Any]], bool] = lambda _app: True,
         hides: Sequence[str] = (),
         idle: bool = True,
-    ) -> None:
+    ) -> bool:
         seen: list[str] = []
 
         async def before(pilot: Pilot[Any]) -> None:
@@ -54,6 +54,7 @@ def picture(snap_compare: Callable[..., bool], still_terminal: None) -> Picture:
         unwanted = [wanted for wanted in hides if wanted in text]
         assert not unwanted, f"on screen: {unwanted}\n{text}"
         assert same, f"the picture differs from the accepted one; on screen:\n{text}"
+        return True
 
     return take
 

@@ -19,7 +19,7 @@ from tests.component_samples import write_catalog, write_hostile, write_many, wr
 from tests.run_folders import write_run
 from tests.workbench import NARROW, NOW, WIDE, workbench
 
-Picture = Callable[..., None]
+Picture = Callable[..., bool]
 
 
 @pytest.fixture
@@ -53,23 +53,23 @@ def pressing(*keys: str) -> Callable[[Pilot[Any]], Any]:
 @pytest.mark.usefixtures("catalog")
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_components(picture: Picture, size: tuple[int, int]) -> None:
-    picture(listing(), size, ["[all 11]", "bench 3", "math_hard_verified", "no data", "! math_proof_verifier", "broken"])
+    assert picture(listing(), size, ["[all 11]", "bench 3", "math_hard_verified", "no data", "! math_proof_verifier", "broken"])
 
 
 @pytest.mark.usefixtures("catalog")
 def test_components_light(picture: Picture) -> None:
-    picture(listing(theme="gym-light"), WIDE, ["[all 11]"])
+    assert picture(listing(theme="gym-light"), WIDE, ["[all 11]"])
 
 
 @pytest.mark.usefixtures("catalog")
 def test_ascii(picture: Picture) -> None:
-    picture(listing(ascii=True), WIDE, ["[all 11]", "> aime24_verified"], hides=["╭", "▸", "—", "⏎"])
+    assert picture(listing(ascii=True), WIDE, ["[all 11]", "> aime24_verified"], hides=["╭", "▸", "—", "⏎"])
 
 
 @pytest.mark.usefixtures("catalog")
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_readme(picture: Picture, size: tuple[int, int]) -> None:
-    picture(
+    assert picture(
         listing(), size, ["math_verified · benchmark", "Needs", "choose one with --model-type"],
         steps=pressing("j", "j", "enter"),
     )  # fmt: skip
@@ -77,7 +77,7 @@ def test_readme(picture: Picture, size: tuple[int, int]) -> None:
 
 @pytest.mark.usefixtures("catalog")
 def test_configuration(picture: Picture) -> None:
-    picture(
+    assert picture(
         listing(), WIDE, ["[Config]", "▾ benchmarks/math_verified/config.yaml", "▸ resources_servers/math_with_judge"],
         steps=pressing("j", "j", "right_square_bracket"),
     )  # fmt: skip
@@ -85,7 +85,7 @@ def test_configuration(picture: Picture) -> None:
 
 @pytest.mark.usefixtures("catalog")
 def test_a_secret_in_a_configuration(picture: Picture) -> None:
-    picture(
+    assert picture(
         listing(), WIDE, ["api_key: ****"], hides=["sk-live"],
         steps=pressing("slash", *"openai", "enter", "right_square_bracket"),
     )  # fmt: skip
@@ -93,7 +93,7 @@ def test_a_secret_in_a_configuration(picture: Picture) -> None:
 
 @pytest.mark.usefixtures("catalog")
 def test_data(picture: Picture) -> None:
-    picture(
+    assert picture(
         listing(), WIDE, ["[Data]", "500 rows", "first row", "What is 2 plus 3?"],
         steps=pressing("j", "j", "right_square_bracket", "right_square_bracket"),
     )  # fmt: skip
@@ -102,7 +102,7 @@ def test_data(picture: Picture) -> None:
 @pytest.mark.usefixtures("catalog")
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_links(picture: Picture, size: tuple[int, int]) -> None:
-    picture(
+    assert picture(
         listing(), size, ["Composition", "simple_agent", "⏎ jump", "chosen at run time", "Used in 1 run", "results/small-t02"],
         steps=pressing("j", "j", "left_square_bracket", "enter", "j"),
     )  # fmt: skip
@@ -110,49 +110,51 @@ def test_links(picture: Picture, size: tuple[int, int]) -> None:
 
 @pytest.mark.usefixtures("catalog")
 def test_used_by(picture: Picture) -> None:
-    picture(listing(), WIDE, ["Used by 3", "aime24_verified"], steps=pressing("slash", *"judge", "enter", "left_square_bracket"))
+    assert picture(
+        listing(), WIDE, ["Used by 3", "aime24_verified"], steps=pressing("slash", *"judge", "enter", "left_square_bracket")
+    )
 
 
 @pytest.mark.usefixtures("catalog")
 def test_broken(picture: Picture) -> None:
-    picture(
+    assert picture(
         listing(), WIDE, ["! Broken", "line 15, column", "14  proofs: [a, b"], steps=pressing("slash", *"status:broken", "enter")
     )
 
 
 @pytest.mark.usefixtures("catalog")
 def test_missing_data(picture: Picture) -> None:
-    picture(listing(), WIDE, ["the data set math_hard_verified is not there"], steps=pressing("j"))
+    assert picture(listing(), WIDE, ["the data set math_hard_verified is not there"], steps=pressing("j"))
 
 
 def test_one_name_in_two_folders(picture: Picture, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in (root, root / "more"):
         write_model(folder, "openai_model")
     monkeypatch.setenv("NEMO_GYM_EXTRA_ROOTS", "more")
-    picture(listing(), WIDE, ["Several have this name", "used", "hidden"], steps=pressing("left_square_bracket"))
+    assert picture(listing(), WIDE, ["Several have this name", "used", "hidden"], steps=pressing("left_square_bracket"))
 
 
 @pytest.mark.usefixtures("catalog")
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_filtered(picture: Picture, size: tuple[int, int]) -> None:
-    picture(listing(), size, ["math ver", "4 of 11 · by match", "math_verified"], steps=pressing("slash", *"math ver"))
+    assert picture(listing(), size, ["math ver", "4 of 11 · by match", "math_verified"], steps=pressing("slash", *"math ver"))
 
 
 @pytest.mark.usefixtures("catalog")
 def test_one_kind_and_marks(picture: Picture) -> None:
-    picture(
+    assert picture(
         listing(), WIDE, ["[bench 3]", "2 marked · 3 of 11", "* aime24_verified"], steps=pressing("f", "space", "space"),
     )  # fmt: skip
 
 
 @pytest.mark.usefixtures("catalog")
 def test_only_problems(picture: Picture) -> None:
-    picture(listing(), NARROW, ["[!2]", "2 of 11"], hides=["openai_model"], steps=pressing("F"))
+    assert picture(listing(), NARROW, ["[!2]", "2 of 11"], hides=["openai_model"], steps=pressing("F"))
 
 
 @pytest.mark.usefixtures("catalog")
 def test_nothing_matches(picture: Picture) -> None:
-    picture(
+    assert picture(
         listing(), NARROW, ["No component matches opanei_mod", "nearest: openai_model", "esc shows all"],
         steps=pressing("slash", *"opanei_mod"),
     )  # fmt: skip
@@ -160,18 +162,18 @@ def test_nothing_matches(picture: Picture) -> None:
 
 @pytest.mark.usefixtures("catalog")
 def test_filter_with_a_mistake(picture: Picture) -> None:
-    picture(listing(), NARROW, ["there is no status `gone`", "openai_model"], steps=pressing("slash", *"status:gone"))
+    assert picture(listing(), NARROW, ["there is no status `gone`", "openai_model"], steps=pressing("slash", *"status:gone"))
 
 
 @pytest.mark.usefixtures("root")
 def test_empty(picture: Picture) -> None:
-    picture(listing(), WIDE, ["No components below", "NEMO_GYM_EXTRA_ROOTS", "No component under the cursor"])
+    assert picture(listing(), WIDE, ["No components below", "NEMO_GYM_EXTRA_ROOTS", "No component under the cursor"])
 
 
 @pytest.mark.usefixtures("catalog")
 def test_failed(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finding, "whole_catalog", _refuse)
-    picture(listing(), NARROW, ["✗ the folder cannot be searched", "look at its rights", "ctrl+r tries again"])
+    assert picture(listing(), NARROW, ["✗ the folder cannot be searched", "look at its rights", "ctrl+r tries again"])
 
 
 @pytest.mark.usefixtures("catalog")
@@ -180,7 +182,7 @@ def test_stale(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(finding, "whole_catalog", _refuse)
         await pilot.press("ctrl+r")
 
-    picture(listing(), WIDE, ["old · 11", "the folder cannot be searched", "math_verified"], steps=break_it)
+    assert picture(listing(), WIDE, ["old · 11", "the folder cannot be searched", "math_verified"], steps=break_it)
 
 
 def _refuse(_roots: object) -> None:
@@ -211,7 +213,7 @@ def test_loading(picture: Picture, size: tuple[int, int]) -> None:
     async def end(_pilot: Pilot[Any]) -> None:
         pass
 
-    picture(app, size, ["reading · 11", "math_verified", "…"], hides=["no data"], until=has_names, steps=end)
+    assert picture(app, size, ["reading · 11", "math_verified", "…"], hides=["no data"], until=has_names, steps=end)
 
 
 def test_hundreds(picture: Picture, root: Path) -> None:
@@ -221,19 +223,19 @@ def test_hundreds(picture: Picture, root: Path) -> None:
         rows = pilot.app.screen.query_one("#component-list", VirtualList)
         rows.move_to(len(rows.rows) // 2, center=True)
 
-    picture(listing(), WIDE, ["[all 314]", "component_2"], steps=to_the_middle)
+    assert picture(listing(), WIDE, ["[all 314]", "component_2"], steps=to_the_middle)
 
 
 def test_hostile_names(picture: Picture, root: Path) -> None:
     write_hostile(root)
-    picture(listing(), WIDE, ["[red]x[", "日本語の問題集", "esc␛[31mname", "…"])
+    assert picture(listing(), WIDE, ["[red]x[", "日本語の問題集", "esc␛[31mname", "…"])
 
 
 @pytest.mark.usefixtures("catalog")
 def test_least_size(picture: Picture) -> None:
-    picture(listing(), (60, 16), ["[all 11]", "math_verified"])
+    assert picture(listing(), (60, 16), ["[all 11]", "math_verified"])
 
 
 @pytest.mark.usefixtures("catalog")
 def test_too_small(picture: Picture) -> None:
-    picture(listing(), (40, 12), ["needs 60x16"], hides=["math_verified"])
+    assert picture(listing(), (40, 12), ["needs 60x16"], hides=["math_verified"])

@@ -19,7 +19,7 @@ from tests.config_samples import MATH, write_config
 from tests.run_folders import write_run
 from tests.workbench import NARROW, WIDE, settle, workbench
 
-Picture = Callable[..., None]
+Picture = Callable[..., bool]
 Steps = Callable[[Pilot[Any]], Awaitable[None]]
 GRADING = "math.resources_servers.mcqa.grading_mode"
 WORDS = ("--config", "math.yaml", "+num_repeats=4")
@@ -61,7 +61,7 @@ def showing(*words: str, key: str = "", keys: tuple[str, ...] = (), line: str = 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_final_tree(picture: Picture, folder: Path, size: tuple[int, int]) -> None:
-    picture(
+    assert picture(
         configuration(folder),
         size,
         ["stage 5/5 validated", "grading_mode", "lenient_boxed", "L3:7 ²", "overridden", "wins", "math.yaml:7"],
@@ -71,11 +71,11 @@ def test_final_tree(picture: Picture, folder: Path, size: tuple[int, int]) -> No
 
 
 def test_final_tree_light(picture: Picture, folder: Path) -> None:
-    picture(configuration(folder, theme="gym-light"), WIDE, ["validated"], steps=showing(*WORDS, key=GRADING))
+    assert picture(configuration(folder, theme="gym-light"), WIDE, ["validated"], steps=showing(*WORDS, key=GRADING))
 
 
 def test_final_tree_ascii(picture: Picture, folder: Path) -> None:
-    picture(configuration(folder, ascii=True), NARROW, ["< wins"], steps=showing(*WORDS, key=GRADING))
+    assert picture(configuration(folder, ascii=True), NARROW, ["< wins"], steps=showing(*WORDS, key=GRADING))
 
 
 @pytest.mark.parametrize(
@@ -90,21 +90,23 @@ def test_final_tree_ascii(picture: Picture, folder: Path) -> None:
 )
 def test_stages(picture: Picture, folder: Path, presses: int, shows: list[str]) -> None:
     key = "policy_model.responses_api_models.openai_model.openai_model"
-    picture(configuration(folder), WIDE, shows, steps=showing(*WORDS, key=key if presses > 3 else "", keys=("v",) * presses))
+    assert picture(
+        configuration(folder), WIDE, shows, steps=showing(*WORDS, key=key if presses > 3 else "", keys=("v",) * presses)
+    )
 
 
 def test_changed_only(picture: Picture, folder: Path) -> None:
     shows = ["only what changed", "− removed", "+ added"]
-    picture(configuration(folder), WIDE, shows, steps=showing(*WORDS, keys=("v", "v", "v", "c")))
+    assert picture(configuration(folder), WIDE, shows, steps=showing(*WORDS, keys=("v", "v", "v", "c")))
 
 
 def test_inherited_key(picture: Picture, folder: Path) -> None:
     shows = ["inherited through _inherit_from: math_base (math.yaml:4)", "shared.yaml:5"]
-    picture(configuration(folder), WIDE, shows, steps=showing(*WORDS, key="math.resources_servers.mcqa.domain"))
+    assert picture(configuration(folder), WIDE, shows, steps=showing(*WORDS, key="math.resources_servers.mcqa.domain"))
 
 
 def test_masked_secret(picture: Picture, folder: Path) -> None:
-    picture(
+    assert picture(
         configuration(folder),
         WIDE,
         ["•••••••• secret", "openai_api_key"],
@@ -118,12 +120,12 @@ def test_problems(picture: Picture, folder: Path, size: tuple[int, int]) -> None
     (folder / "env.yaml").unlink()
     shows = ["3 errors · 1 warning", "fix: --model-url <value>", "hint:"]
     words = ("--config", "math.yaml", "+temperature=0.2")
-    picture(configuration(folder), size, shows, steps=showing(*words, keys=("}",), focus="problems"))
+    assert picture(configuration(folder), size, shows, steps=showing(*words, keys=("}",), focus="problems"))
 
 
 def test_problem_in_its_tree(picture: Picture, folder: Path) -> None:
     (folder / "env.yaml").unlink()
-    picture(configuration(folder), NARROW, ["✗3 !0", "✗ "], steps=showing("--config", "math.yaml", keys=("}",)))
+    assert picture(configuration(folder), NARROW, ["✗3 !0", "✗ "], steps=showing("--config", "math.yaml", keys=("}",)))
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
@@ -147,26 +149,26 @@ def test_layers(picture: Picture, folder: Path, size: tuple[int, int]) -> None:
         await pilot.press("space")
 
     shows = ["✗ L4   broken", "○      --config other.yaml", "off", "✗      b=2", "↳ L3"]
-    picture(configuration(folder), size, shows, steps=steps)
+    assert picture(configuration(folder), size, shows, steps=steps)
 
 
 def test_found(picture: Picture, folder: Path) -> None:
-    picture(configuration(folder), WIDE, [" of ", "model_server"], steps=showing(*WORDS, keys=("slash", *"model_server")))
+    assert picture(configuration(folder), WIDE, [" of ", "model_server"], steps=showing(*WORDS, keys=("slash", *"model_server")))
 
 
 def test_nothing_found(picture: Picture, folder: Path) -> None:
     shows = ["No key or value has zzz", "esc shows all again"]
-    picture(configuration(folder), NARROW, shows, steps=showing(*WORDS, keys=("slash", *"zzz")))
+    assert picture(configuration(folder), NARROW, shows, steps=showing(*WORDS, keys=("slash", *"zzz")))
 
 
 def test_adding(picture: Picture, folder: Path) -> None:
     shows = ["grading_mode=", "++math.resources_servers.mcqa.grading_mode"]
-    picture(configuration(folder), WIDE, shows, steps=showing(*WORDS, keys=("a",), line="++grading"))
+    assert picture(configuration(folder), WIDE, shows, steps=showing(*WORDS, keys=("a",), line="++grading"))
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_no_layer(picture: Picture, tmp_path: Path, size: tuple[int, int]) -> None:
-    picture(configuration(tmp_path), size, ["No layer yet", "Add a benchmark (a) or mark entries in Catalog (1)"])
+    assert picture(configuration(tmp_path), size, ["No layer yet", "Add a benchmark (a) or mark entries in Catalog (1)"])
 
 
 def test_failed(picture: Picture, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +176,7 @@ def test_failed(picture: Picture, folder: Path, monkeypatch: pytest.MonkeyPatch)
         raise OSError("the disk is gone")
 
     monkeypatch.setattr(screen_module, "resolve_entries", broken)
-    picture(configuration(folder), WIDE, ["OSError: the disk is gone", "ctrl+r tries again"])
+    assert picture(configuration(folder), WIDE, ["OSError: the disk is gone", "ctrl+r tries again"])
 
 
 def test_stale(picture: Picture, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +188,7 @@ def test_stale(picture: Picture, folder: Path, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(screen_module, "resolve_entries", broken)
         await pilot.press("ctrl+r")
 
-    picture(configuration(folder), WIDE, ["old", "the disk is gone", "num_repeats"], steps=steps)
+    assert picture(configuration(folder), WIDE, ["old", "the disk is gone", "num_repeats"], steps=steps)
 
 
 def test_loading(picture: Picture, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +197,7 @@ def test_loading(picture: Picture, folder: Path, monkeypatch: pytest.MonkeyPatch
             pass
 
     monkeypatch.setattr(screen_module, "resolve_entries", endless)
-    picture(configuration(folder), WIDE, ["resolving"], idle=False)
+    assert picture(configuration(folder), WIDE, ["resolving"], idle=False)
 
 
 def test_resolving_keeps_the_old_tree(picture: Picture, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,18 +213,18 @@ def test_resolving_keeps_the_old_tree(picture: Picture, folder: Path, monkeypatc
         monkeypatch.setattr(screen_module, "resolve_entries", endless)
         await pilot.press("ctrl+r")
 
-    picture(configuration(folder), WIDE, ["resolving · ", "num_repeats"], steps=steps, idle=False)
+    assert picture(configuration(folder), WIDE, ["resolving · ", "num_repeats"], steps=steps, idle=False)
 
 
 @pytest.mark.parametrize("keys", [("d",), ("d", "i")], ids=["sides", "inline"])
 def test_diff_of_stages(picture: Picture, folder: Path, keys: tuple[str, ...]) -> None:
     shows = ["now · inherited", "now · interpolated", "${policy_base_url}", "changed (secret)", "equal keys folded"]
-    picture(configuration(folder), WIDE, shows, steps=showing(*WORDS, keys=("v",) * 4 + keys), hides=["sk-not"])
+    assert picture(configuration(folder), WIDE, shows, steps=showing(*WORDS, keys=("v",) * 4 + keys), hides=["sk-not"])
 
 
 def test_diff_narrow(picture: Picture, folder: Path) -> None:
     shows = ["A  now · inherited   B  now · interpolated", "-  openai_model", "+  openai_model"]
-    picture(configuration(folder), NARROW, shows, steps=showing(*WORDS, keys=("v",) * 4 + ("d",)))
+    assert picture(configuration(folder), NARROW, shows, steps=showing(*WORDS, keys=("v",) * 4 + ("d",)))
 
 
 def test_diff_with_a_run(picture: Picture, folder: Path) -> None:
@@ -238,7 +240,7 @@ def test_diff_with_a_run(picture: Picture, folder: Path) -> None:
         "1 masked in a run record",
         "gym env diff results/old.jsonl",
     ]
-    picture(configuration(folder), WIDE, shows, steps=showing(*WORDS, keys=("A", *"results/old.jsonl", "enter")))
+    assert picture(configuration(folder), WIDE, shows, steps=showing(*WORDS, keys=("A", *"results/old.jsonl", "enter")))
 
 
 def test_diff_of_two_files_with_all_keys(picture: Picture, folder: Path) -> None:
@@ -251,12 +253,12 @@ def test_diff_of_two_files_with_all_keys(picture: Picture, folder: Path) -> None
             await settle(pilot)
 
     shows = ["A  math.yaml", "B  other.yaml", "lenient_answer_co", "=  entrypoint"]
-    picture(configuration(folder), WIDE, shows, steps=steps)
+    assert picture(configuration(folder), WIDE, shows, steps=steps)
 
 
 def test_diff_that_fails(picture: Picture, folder: Path) -> None:
     shows = ["there is no file or folder nothing_there", "A and B choose other sides, esc closes"]
-    picture(configuration(folder), NARROW, shows, steps=showing(*WORDS, keys=("A", *"nothing_there", "enter")))
+    assert picture(configuration(folder), NARROW, shows, steps=showing(*WORDS, keys=("A", *"nothing_there", "enter")))
 
 
 def test_hostile_values(picture: Picture, folder: Path) -> None:
@@ -264,7 +266,7 @@ def test_hostile_values(picture: Picture, folder: Path) -> None:
         '"[/bold]\\e]0;t\\a": "[red]\\e[31m\\u202e\\x00"\n"日本": "名前\\n二行"\nlong: ' + "x" * 3000 + "\n1: {2: [3, {4: 5}]}\n"
     )
     words = ("--config", "evil.yaml", "++note=[/red] b's")
-    picture(
+    assert picture(
         configuration(folder),
         WIDE,
         ["[/bold]␛]0;t␇", "[red]\\u001b[31m", "✗      ++note=[/red] b's"],

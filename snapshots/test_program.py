@@ -22,7 +22,7 @@ def test_help(picture: Any, size: tuple[int, int], theme: str) -> None:
     async def open_help(pilot: Pilot[Any]) -> None:
         await pilot.press("question_mark")
 
-    picture(small_workbench(Path.cwd(), theme=theme), size, ["Help", "next row", "WHAT IT DOES"], steps=open_help)
+    assert picture(small_workbench(Path.cwd(), theme=theme), size, ["Help", "next row", "WHAT IT DOES"], steps=open_help)
 
 
 @SIZES
@@ -33,7 +33,7 @@ def test_palette(picture: Any, size: tuple[int, int]) -> None:
         await pilot.press(*"themegym")
         await settle(pilot, lambda: pilot.app.screen.query_one(OptionList).option_count == 2)
 
-    picture(small_workbench(Path.cwd()), size, ["theme: gym-dark", "theme: gym-light"], steps=open_palette)
+    assert picture(small_workbench(Path.cwd()), size, ["theme: gym-dark", "theme: gym-light"], steps=open_palette)
 
 
 @SIZES
@@ -44,7 +44,7 @@ def test_command_line(picture: Any, size: tuple[int, int]) -> None:
         await pilot.press("enter")
 
     shows = ["expected one argument", "validation", ": eval run --split"]
-    picture(small_workbench(Path.cwd()), size, shows, steps=wrong_line)
+    assert picture(small_workbench(Path.cwd()), size, shows, steps=wrong_line)
 
 
 @SIZES
@@ -52,7 +52,7 @@ def test_jump(picture: Any, size: tuple[int, int]) -> None:
     async def open_jump(pilot: Pilot[Any]) -> None:
         await pilot.press("ctrl+o")
 
-    picture(small_workbench(Path.cwd()), size, [" a uns [/x]"], steps=open_jump)
+    assert picture(small_workbench(Path.cwd()), size, [" a uns [/x]"], steps=open_jump)
 
 
 @SIZES
@@ -62,4 +62,4 @@ def test_drawer(picture: Any, size: tuple[int, int], ascii_only: bool) -> None:
         await pilot.press("J")
 
     shows = ["Nothing was started from here.", "Nothing was told yet."]
-    picture(small_workbench(Path.cwd(), ascii=ascii_only), size, shows, steps=open_drawer)
+    assert picture(small_workbench(Path.cwd(), ascii=ascii_only), size, shows, steps=open_drawer)

@@ -18,7 +18,7 @@ from screens.widgets.pane import Pane, PaneState
 from tests.run_folders import AGENT, event, summary, write_run
 from tests.workbench import NARROW, NOW, WIDE, workbench
 
-Picture = Callable[..., None]
+Picture = Callable[..., bool]
 DEAD_PID = 4_194_305
 OPEN = {"ended_at": None, "scored": None, "failed": None, "missing": None}
 
@@ -111,45 +111,45 @@ def pressing(*keys: str) -> Callable[[Pilot[Any]], Any]:
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_runs(picture: Picture, root: Path, size: tuple[int, int]) -> None:
-    picture(
+    assert picture(
         listing(root), size, ["▶ running 37%", "✗ died", "○ stopped", "✗ failed", "✓ done", "0.661 [0.56, 0.76]", "0.460 so far"]
     )
 
 
 def test_runs_light(picture: Picture, root: Path) -> None:
-    picture(listing(root, theme="gym-light"), WIDE, ["✓ done"])
+    assert picture(listing(root, theme="gym-light"), WIDE, ["✓ done"])
 
 
 def test_ascii(picture: Picture, root: Path) -> None:
-    picture(listing(root, ascii=True), WIDE, ["> running 37%", "x died"], hides=["✗", "╭", "▶", "█"])
+    assert picture(listing(root, ascii=True), WIDE, ["> running 37%", "x died"], hides=["✗", "╭", "▶", "█"])
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_a_run_that_died(picture: Picture, root: Path, size: tuple[int, int]) -> None:
-    picture(
+    assert picture(
         listing(root), size, ["What happened", f"process {DEAD_PID} is gone", "--resume", "cd /home/ada/evaluations"],
         steps=pressing("j", *(["tab"] if size == NARROW else [])),
     )  # fmt: skip
 
 
 def test_failures_of_a_run(picture: Picture, root: Path) -> None:
-    picture(listing(root), (120, 60), ["judge_failed", "the judge did not answer", "12 rollouts"], steps=pressing("end"))
+    assert picture(listing(root), (120, 60), ["judge_failed", "the judge did not answer", "12 rollouts"], steps=pressing("end"))
 
 
 def test_detail_alone(picture: Picture, root: Path) -> None:
-    picture(listing(root), WIDE, ["large-70b", "node7", "4:12"], hides=["NAME"], steps=pressing("end", "tab", "z"))
+    assert picture(listing(root), WIDE, ["large-70b", "node7", "4:12"], hides=["NAME"], steps=pressing("end", "tab", "z"))
 
 
 def test_filtered(picture: Picture, root: Path) -> None:
-    picture(listing(root), WIDE, ["2 of 5", "small-t02"], hides=["weather"], steps=pressing("slash", *"small-t"))
+    assert picture(listing(root), WIDE, ["2 of 5", "small-t02"], hides=["weather"], steps=pressing("slash", *"small-t"))
 
 
 def test_letters_in_order(picture: Picture, root: Path) -> None:
-    picture(listing(root), WIDE, ["1 of 5", "those with their letters"], steps=pressing("slash", *"twthr", "enter"))
+    assert picture(listing(root), WIDE, ["1 of 5", "those with their letters"], steps=pressing("slash", *"twthr", "enter"))
 
 
 def test_nothing_matches(picture: Picture, root: Path) -> None:
-    picture(
+    assert picture(
         listing(root),
         NARROW,
         ["No run matches wheater", "nearest: tools/weather", "esc clears"],
@@ -158,16 +158,16 @@ def test_nothing_matches(picture: Picture, root: Path) -> None:
 
 
 def test_filter_with_a_mistake(picture: Picture, root: Path) -> None:
-    picture(listing(root), NARROW, ["there is no state `gone`", "weather"], steps=pressing("slash", *"state:gone"))
+    assert picture(listing(root), NARROW, ["there is no state `gone`", "weather"], steps=pressing("slash", *"state:gone"))
 
 
 def test_sorted_by_score(picture: Picture, root: Path) -> None:
-    picture(listing(root), WIDE, ["score, reversed", "SCORE▲"], steps=pressing("s", "S"))
+    assert picture(listing(root), WIDE, ["score, reversed", "SCORE▲"], steps=pressing("s", "S"))
 
 
 def test_empty(picture: Picture, tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
-    picture(
+    assert picture(
         listing(Path("results")),
         WIDE,
         ["No runs below results", "r puts a first one on the command line", "No run under the cursor"],
@@ -175,7 +175,7 @@ def test_empty(picture: Picture, tmp_path: Path) -> None:
 
 
 def test_failed(picture: Picture) -> None:
-    picture(listing(Path("gone")), NARROW, ["✗ ", "cannot search", "ctrl+r tries again"])
+    assert picture(listing(Path("gone")), NARROW, ["✗ ", "cannot search", "ctrl+r tries again"])
 
 
 def test_stale(picture: Picture, root: Path) -> None:
@@ -183,7 +183,7 @@ def test_stale(picture: Picture, root: Path) -> None:
         Path("results").rename("elsewhere")
         await pilot.press("ctrl+r")
 
-    picture(listing(root), WIDE, ["old · 5", "cannot search results", "math/large"], steps=move_away)
+    assert picture(listing(root), WIDE, ["old · 5", "cannot search results", "math/large"], steps=move_away)
 
 
 @pytest.fixture
@@ -206,15 +206,15 @@ def held_search(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("held_search")
 def test_loading(picture: Picture, root: Path) -> None:
     app = listing(root)
-    picture(app, NARROW, ["Looking for runs below results"], until=lambda _app: _state(app) is PaneState.LOADING)
+    assert picture(app, NARROW, ["Looking for runs below results"], until=lambda _app: _state(app) is PaneState.LOADING)
 
 
 def test_least_size(picture: Picture, root: Path) -> None:
-    picture(listing(root), (60, 16), ["running 37%", "tools/weather"])
+    assert picture(listing(root), (60, 16), ["running 37%", "tools/weather"])
 
 
 def test_too_small(picture: Picture, root: Path) -> None:
-    picture(listing(root), (40, 12), ["needs 60x16"], hides=["running"])
+    assert picture(listing(root), (40, 12), ["needs 60x16"], hides=["running"])
 
 
 def _state(app: WorkbenchApp) -> PaneState:

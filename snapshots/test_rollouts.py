@@ -17,7 +17,7 @@ from tests.run_samples import DEAD_PID, START, add_events, live_run, planned, wr
 from tests.workbench import NARROW, WIDE, settle, workbench
 
 AT = START + 95
-Picture = Callable[..., None]
+Picture = Callable[..., bool]
 
 
 def following(path: Path, **settings: Any) -> WorkbenchApp:
@@ -33,19 +33,21 @@ def previews_read(app: WorkbenchApp) -> bool:
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_running(picture: Picture, tmp_path: Path, size: tuple[int, int]) -> None:
     live_run(tmp_path)
-    picture(
+    assert picture(
         following(tmp_path), size, ["m.jsonl · running", "12 / 40   30.0 %", "reward 0.500", "The answer"], until=previews_read
     )  # fmt: skip
 
 
 def test_running_light(picture: Picture, tmp_path: Path) -> None:
     live_run(tmp_path)
-    picture(following(tmp_path, theme="gym-light"), WIDE, ["12 / 40", "In flight"], until=previews_read)
+    assert picture(following(tmp_path, theme="gym-light"), WIDE, ["12 / 40", "In flight"], until=previews_read)
 
 
 def test_ascii(picture: Picture, tmp_path: Path) -> None:
     live_run(tmp_path)
-    picture(following(tmp_path, ascii=True), WIDE, ["12 / 40", "In flight", "####"], hides=["█", "╭", "●"], until=previews_read)
+    assert picture(
+        following(tmp_path, ascii=True), WIDE, ["12 / 40", "In flight", "####"], hides=["█", "╭", "●"], until=previews_read
+    )
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
@@ -55,25 +57,25 @@ def test_waiting_for_servers(picture: Picture, tmp_path: Path, size: tuple[int, 
     write_run_record(tmp_path, "m", "running")
     write_events(tmp_path / "m_run" / "events.ndjson", events)
     os.utime(tmp_path / "m_run" / "events.ndjson", (AT, AT))
-    picture(following(tmp_path), size, ["waiting for servers", "waiting for 2 servers: first_steps_agent, policy_model"])
+    assert picture(following(tmp_path), size, ["waiting for servers", "waiting for 2 servers: first_steps_agent, policy_model"])
 
 
 def test_draining(picture: Picture, tmp_path: Path) -> None:
     live_run(tmp_path)
     add_events(tmp_path / "m_run", [{"type": "run.control", "action": "drain", "by": "ada@node7", "t": START + 92}])
     os.utime(tmp_path / "m_run" / "events.ndjson", (AT, AT))
-    picture(following(tmp_path), WIDE, ["draining", "drain asked for by ada@node7"], until=previews_read)
+    assert picture(following(tmp_path), WIDE, ["draining", "drain asked for by ada@node7"], until=previews_read)
 
 
 def test_done(picture: Picture, tmp_path: Path) -> None:
     live_run(tmp_path, done=12, total=12, state="done", scored=11, failed=1, missing=0)
-    picture(following(tmp_path), WIDE, ["m.jsonl · done", "12 / 12   100.0 %", "The run is over."], until=previews_read)
+    assert picture(following(tmp_path), WIDE, ["m.jsonl · done", "12 / 12   100.0 %", "The run is over."], until=previews_read)
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_died(picture: Picture, tmp_path: Path, size: tuple[int, int]) -> None:
     live_run(tmp_path, host=os.uname().nodename, pid=DEAD_PID)
-    picture(
+    assert picture(
         following(tmp_path), size, ["m.jsonl · died", f"the process of this run ({DEAD_PID} on", "R resumes it: gym eval run"],
         steps=_hide_host, until=previews_read,
     )  # fmt: skip
@@ -94,12 +96,12 @@ async def _hide_host(pilot: Pilot[Any]) -> None:
 def test_silent_elsewhere(picture: Picture, tmp_path: Path) -> None:
     live_run(tmp_path)
     os.utime(tmp_path / "m_run" / "events.ndjson", (AT - 600, AT - 600))
-    picture(following(tmp_path), WIDE, ["no sign of life for 10 min"], until=previews_read)
+    assert picture(following(tmp_path), WIDE, ["no sign of life for 10 min"], until=previews_read)
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_no_run(picture: Picture, tmp_path: Path, size: tuple[int, int]) -> None:
-    picture(following(tmp_path), size, ["No run below . yet.", "r starts one"])
+    assert picture(following(tmp_path), size, ["No run below . yet.", "r starts one"])
 
 
 def test_looking_for_a_run(picture: Picture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,12 +109,12 @@ def test_looking_for_a_run(picture: Picture, tmp_path: Path, monkeypatch: pytest
         reporter.wait(60)
 
     monkeypatch.setattr("screens.rollouts.screen.newest_run", never)
-    picture(following(tmp_path), WIDE, ["looking for a run"], idle=False)
+    assert picture(following(tmp_path), WIDE, ["looking for a run"], idle=False)
 
 
 def test_what_is_no_run(picture: Picture, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no run")
-    picture(following(tmp_path / "notes.txt"), WIDE, ["notes.txt is no rollouts file of a run"])
+    assert picture(following(tmp_path / "notes.txt"), WIDE, ["notes.txt is no rollouts file of a run"])
 
 
 def test_only_failures(picture: Picture, tmp_path: Path) -> None:
@@ -121,7 +123,7 @@ def test_only_failures(picture: Picture, tmp_path: Path) -> None:
     async def press(pilot: Pilot[Any]) -> None:
         await pilot.press("F")
 
-    picture(
+    assert picture(
         following(tmp_path),
         WIDE,
         ["1 of 12", "only failures", "HTTP 500: the tool server said no"],
@@ -137,7 +139,7 @@ def test_paused_with_a_log(picture: Picture, tmp_path: Path) -> None:
         await pilot.press("p", "l")
         await settle(pilot, lambda: "request 39" in "\n".join(pilot.app.screen.lines_on_screen()))  # type: ignore[attr-defined]
 
-    picture(
+    assert picture(
         following(tmp_path), WIDE, ["paused", "Log  policy_model", "request 39 answered [/ok]"], steps=press, until=previews_read
     )
 
@@ -156,14 +158,14 @@ def test_narrow_panes(picture: Picture, tmp_path: Path, pane: str) -> None:
         "failures": "agent_run_error",
         "tokens": "rate, last 5 min",
     }
-    picture(following(tmp_path), NARROW, [shows[pane]], steps=show, until=previews_read)
+    assert picture(following(tmp_path), NARROW, [shows[pane]], steps=show, until=previews_read)
 
 
 def test_too_small(picture: Picture, tmp_path: Path) -> None:
     live_run(tmp_path)
-    picture(following(tmp_path), (40, 12), ["needs 60x16"])
+    assert picture(following(tmp_path), (40, 12), ["needs 60x16"])
 
 
 def test_least_size(picture: Picture, tmp_path: Path) -> None:
     live_run(tmp_path)
-    picture(following(tmp_path), (60, 16), ["12 / 40", "The"], until=previews_read)
+    assert picture(following(tmp_path), (60, 16), ["12 / 40", "The"], until=previews_read)

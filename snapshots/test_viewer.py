@@ -16,7 +16,7 @@ from tests.rollout_samples import write_samples
 from tests.run_samples import live_run
 from tests.workbench import NARROW, WIDE, settle, workbench
 
-Picture = Callable[..., None]
+Picture = Callable[..., bool]
 SIZES = pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 
 
@@ -58,83 +58,85 @@ def on_row(row: int) -> Callable[[Pilot[Any]], Any]:
 @SIZES
 def test_conversation(picture: Picture, tmp_path: Path, size: tuple[int, int]) -> None:
     steps = pressing("enter") if size == NARROW else None
-    picture(viewing(tmp_path), size, ["0 · repeat 1 of 4", "▾ tool call  python (code)"], steps=steps)
+    assert picture(viewing(tmp_path), size, ["0 · repeat 1 of 4", "▾ tool call  python (code)"], steps=steps)
 
 
 def test_conversation_light(picture: Picture, tmp_path: Path) -> None:
-    picture(viewing(tmp_path, theme="gym-light"), WIDE, ["0 · repeat 1 of 4", "7 tasks"])
+    assert picture(viewing(tmp_path, theme="gym-light"), WIDE, ["0 · repeat 1 of 4", "7 tasks"])
 
 
 def test_ascii(picture: Picture, tmp_path: Path) -> None:
-    picture(viewing(tmp_path, ascii=True), WIDE, ["[#]_ % x", "- assistant"], hides=["■", "▾", "╭", "┃"])
+    assert picture(viewing(tmp_path, ascii=True), WIDE, ["[#]_ % x", "- assistant"], hides=["■", "▾", "╭", "┃"])
 
 
 @SIZES
 def test_list(picture: Picture, tmp_path: Path, size: tuple[int, int]) -> None:
-    picture(viewing(tmp_path), size, ["14 rollouts", "timeou", "bad row"], steps=pressing("g"))
+    assert picture(viewing(tmp_path), size, ["14 rollouts", "timeou", "bad row"], steps=pressing("g"))
 
 
 def test_folded(picture: Picture, tmp_path: Path) -> None:
-    picture(viewing(tmp_path), WIDE, ["▸ assistant", "▸ tool call"], steps=pressing("e"), hides=["▾"])
+    assert picture(viewing(tmp_path), WIDE, ["▸ assistant", "▸ tool call"], steps=pressing("e"), hides=["▾"])
 
 
 def test_tool_error_and_orphans(picture: Picture, tmp_path: Path) -> None:
-    picture(viewing(tmp_path), WIDE, ["! tool result", "orphan: no call", "no result"], steps=on_row(4))
+    assert picture(viewing(tmp_path), WIDE, ["! tool result", "orphan: no call", "no result"], steps=on_row(4))
 
 
 def test_failed(picture: Picture, tmp_path: Path) -> None:
-    picture(viewing(tmp_path), WIDE, ["failure  timeout_exceeded", "end: timeout"], steps=on_row(12))
+    assert picture(viewing(tmp_path), WIDE, ["failure  timeout_exceeded", "end: timeout"], steps=on_row(12))
 
 
 def test_bad_row(picture: Picture, tmp_path: Path) -> None:
-    picture(viewing(tmp_path), WIDE, ["! row 9 unreadable", "not valid JSON"], steps=on_row(8))
+    assert picture(viewing(tmp_path), WIDE, ["! row 9 unreadable", "not valid JSON"], steps=on_row(8))
 
 
 def test_hostile(picture: Picture, tmp_path: Path) -> None:
-    picture(viewing(tmp_path), WIDE, ["[/red] [bold ␛[31mred"], steps=on_row(7))
+    assert picture(viewing(tmp_path), WIDE, ["[/red] [bold ␛[31mred"], steps=on_row(7))
 
 
 def test_search(picture: Picture, tmp_path: Path) -> None:
-    picture(viewing(tmp_path), WIDE, ["hit 1 of"], steps=writing("answer", "tab", "slash"))
+    assert picture(viewing(tmp_path), WIDE, ["hit 1 of"], steps=writing("answer", "tab", "slash"))
 
 
 def test_filter(picture: Picture, tmp_path: Path) -> None:
-    picture(viewing(tmp_path), WIDE, ["3 of 7 tasks"], steps=writing("reward<1", "slash"))
+    assert picture(viewing(tmp_path), WIDE, ["3 of 7 tasks"], steps=writing("reward<1", "slash"))
 
 
 def test_filter_not_understood(picture: Picture, tmp_path: Path) -> None:
-    picture(viewing(tmp_path), WIDE, ["`rewrd<1`", "the list is as it was before"], steps=writing("rewrd<1", "slash", then=()))
+    assert picture(
+        viewing(tmp_path), WIDE, ["`rewrd<1`", "the list is as it was before"], steps=writing("rewrd<1", "slash", then=())
+    )
 
 
 @SIZES
 def test_diff(picture: Picture, tmp_path: Path, size: tuple[int, int]) -> None:
-    picture(viewing(tmp_path), size, ["[-12-]", "{+13+}", "1 of 7 turns differ"], steps=pressing("d"))
+    assert picture(viewing(tmp_path), size, ["[-12-]", "{+13+}", "1 of 7 turns differ"], steps=pressing("d"))
 
 
 def test_markdown_off(picture: Picture, tmp_path: Path) -> None:
-    picture(viewing(tmp_path), WIDE, ["**period 7**"], steps=pressing("m"))
+    assert picture(viewing(tmp_path), WIDE, ["**period 7**"], steps=pressing("m"))
 
 
 def test_raw(picture: Picture, tmp_path: Path) -> None:
-    picture(viewing(tmp_path), WIDE, ['"responses_create_params": {'], steps=pressing("v"))
+    assert picture(viewing(tmp_path), WIDE, ['"responses_create_params": {'], steps=pressing("v"))
 
 
 @SIZES
 def test_nothing_open(picture: Picture, tmp_path: Path, size: tuple[int, int]) -> None:
-    picture(workbench(tmp_path, "viewer"), size, ["this folder is no run", ":open FILE"])
+    assert picture(workbench(tmp_path, "viewer"), size, ["this folder is no run", ":open FILE"])
 
 
 def test_no_rows(picture: Picture, tmp_path: Path) -> None:
     path = tmp_path / "empty.jsonl"
     path.write_text("")
-    picture(workbench(path, "viewer"), WIDE, ["0 rows in empty.jsonl"])
+    assert picture(workbench(path, "viewer"), WIDE, ["0 rows in empty.jsonl"])
 
 
 @SIZES
 def test_no_rollout_yet(picture: Picture, tmp_path: Path, size: tuple[int, int]) -> None:
     path = live_run(tmp_path, done=0)
     path.unlink()
-    picture(workbench(path, "viewer"), size, ["no rollout yet", "4 follows the run live"], hides=["cannot read"])
+    assert picture(workbench(path, "viewer"), size, ["no rollout yet", "4 follows the run live"], hides=["cannot read"])
 
 
 def test_cannot_open(picture: Picture, tmp_path: Path) -> None:
@@ -144,7 +146,7 @@ def test_cannot_open(picture: Picture, tmp_path: Path) -> None:
         screen._open(Path("nothing.jsonl"))
         await settle(pilot)
 
-    picture(workbench(tmp_path, "viewer"), WIDE, ["✗ there is no run nothing.jsonl", "ctrl+r"], steps=steps)
+    assert picture(workbench(tmp_path, "viewer"), WIDE, ["✗ there is no run nothing.jsonl", "ctrl+r"], steps=steps)
 
 
 def test_gone(picture: Picture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,4 +156,4 @@ def test_gone(picture: Picture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (tmp_path / "m.jsonl").unlink()
         await settle(pilot, lambda: "the file is gone" in "\n".join(pilot.app.screen.lines_on_screen()))  # type: ignore[attr-defined]
 
-    picture(viewing(tmp_path), WIDE, ["the file is gone"], steps=steps)
+    assert picture(viewing(tmp_path), WIDE, ["the file is gone"], steps=steps)
