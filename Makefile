@@ -47,7 +47,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 # Files run side by side, each in one process, more of them than there are cores, because many tests wait for servers; pictures by themselves, so that those that no test makes any more are noticed.
-SIDE_BY_SIDE := -n 4 --dist loadfile --ignore snapshots
+SIDE_BY_SIDE := -n 4 --dist loadfile tests resources_servers responses_api_agents responses_api_models benchmarks
 
 test: lint
 	$(BIN)/pytest -m "not slow" $(SIDE_BY_SIDE)

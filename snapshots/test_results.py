@@ -47,7 +47,7 @@ def root(tmp_path: Path) -> Path:
             f"results/{name}.jsonl",
         ]
         run_folder = write_run(
-            folder / f"{name}.jsonl", events, command=command, cwd="/home/ada/evaluations", host=facts.pop("host", "node7"),
+            folder / f"{name}.jsonl", events, command=command, cwd="/home/ada/evaluations", output=f"{name}.jsonl", host=facts.pop("host", "node7"),
             pid=DEAD_PID, started_at=began, **{"ended_at": began + 252, **facts},
         )  # fmt: skip
         os.utime(run_folder / "events.ndjson", (began + 90, began + 90))

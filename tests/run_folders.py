@@ -43,7 +43,7 @@ def summary(at: float, scored: int, failures: int, missing: int, mean: float, st
     )  # fmt: skip
 
 
-def record(output: Path, **changes: Any) -> dict[str, Any]:
+def record(output: Path, /, **changes: Any) -> dict[str, Any]:
     """A run record; `changes` replace its keys."""
     command = ["gym", "eval", "run", "--benchmark", "first_steps", "--output", str(output)]
     return {
@@ -70,7 +70,7 @@ def write_events(path: Path, events: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(each, separators=(",", ":")) + "\n" for each in events))
 
 
-def write_run(output: Path, events: list[dict[str, Any]] | None = None, **changes: Any) -> Path:
+def write_run(output: Path, /, events: list[dict[str, Any]] | None = None, **changes: Any) -> Path:
     """The rollouts file, the materialized inputs and the run folder of a run; gives the run folder."""
     folder = output.with_name(f"{output.stem}_run")
     folder.mkdir(parents=True)

@@ -29,6 +29,8 @@ from backend.rollouts.run_progress_view import KEPT_FINISHED, RunState
 MOST_FAILURE_CLASSES = 100
 OTHER_CLASSES = "(other classes)"
 _REASON_CHARACTERS = 500
+_LATEST = 1e12
+"""Seconds since the epoch that no event is later than; what is beyond is no time."""
 
 
 class RunProgress(RunState):
@@ -70,7 +72,7 @@ class RunProgress(RunState):
         kind = event.get("type")
         fold = self._folds.get(kind) if isinstance(kind, str) else None
         at = as_number(event.get("t"))
-        now = self._clock.advance(at) if at is not None else self._clock.latest
+        now = self._clock.advance(at) if at is not None and 0 <= at <= _LATEST else self._clock.latest
         if fold is None:
             return
         if self.started_at is None:

@@ -102,7 +102,8 @@ class RolloutsScreen(WorkbenchScreen):
             entry = entry_of(paths.run_folder, self.workbench.shown_path(paths.rollouts.with_suffix("")), self.workbench.clock())
         except GymError as error:
             self.background.stop("look")
-            self._say_failure(Failure.of(error))
+            shown = error.message.replace(str(target.path), self.workbench.shown_path(target.path))
+            self._say_failure(Failure(shown, error.hint or ""))
             return
         self.follow(entry)
 

@@ -19,6 +19,8 @@ from gym_tui.terminal import refusal
 from tests.conftest import Gym
 from tests.terminal import GYM, Terminal, terminal
 
+pytestmark = pytest.mark.slow
+
 TUI = (*GYM, "tui")
 
 
@@ -260,8 +262,6 @@ BUSY = """
 import sys, time
 from backend.cli.main import main
 import screens.results.screen as results
-
-pytestmark = pytest.mark.slow
 
 class Busy(results.ResultsScreen):
     def on_mount(self):

@@ -31,7 +31,7 @@ def values(path: Path, **options: Any) -> list[dict[str, Any]]:
 
 
 @given(rows)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_what_is_written_is_read(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     path = tmp_path / "rows.jsonl"
     path.unlink(missing_ok=True)
@@ -126,7 +126,7 @@ def test_a_complete_last_row_only_gets_its_line_end(tmp_path: Path) -> None:
 
 
 @given(st.integers(min_value=0, max_value=60))
-@settings(max_examples=61, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=61, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_a_file_cut_anywhere_keeps_every_whole_row(tmp_path: Path, keep: int) -> None:
     path = tmp_path / "rows.jsonl"
     whole = b"".join(b'{"n":%d,"t":"abcdef"}\n' % n for n in range(3))
