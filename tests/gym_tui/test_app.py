@@ -63,6 +63,7 @@ async def test_the_palette_runs_what_is_chosen(tmp_path: Path) -> None:
         await settle(pilot, lambda: palette_ready(app) and options(app)[0].startswith("Lists: next row"))
         await pilot.press("enter")
         await settle(pilot, lambda: app.front.query_one("#rows", VirtualList).cursor == 1)
+        assert app.theme == "monokai"
 
 
 async def test_the_palette_finds_runs_whatever_they_are_called(tmp_path: Path) -> None:

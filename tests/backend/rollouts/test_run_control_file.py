@@ -49,5 +49,7 @@ async def test_requests_are_heard_in_order_and_garbage_is_passed_over(tmp_path: 
 
 async def test_a_folder_in_the_place_of_the_control_file_harms_nobody(tmp_path: Path) -> None:
     (tmp_path / "control").mkdir()
-    async with following_requests(tmp_path / "control", lambda action, by: None):
+    heard: list[str] = []
+    async with following_requests(tmp_path / "control", lambda action, by: heard.append(action)):
         await asyncio.sleep(0.01)
+    assert heard == []

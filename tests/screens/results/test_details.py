@@ -135,7 +135,7 @@ def test_damaged_files_never_raise(
     ResultPaths(output).failures.write_text(json.dumps({"_ng_failure_class": failure, "error": failure}) + "\n")
     ResultPaths(output).aggregate_metrics.write_text(json.dumps(value))
     run = read_entry(folder, "m")
-    detail_blocks(run, read_details(run, never), 0.0, str)
+    assert "Run" in [block.head for block in detail_blocks(run, read_details(run, never), 0.0, str)]
 
 
 def text_of(run: RunEntry, found: RunDetails | None = None, now: float = BEGAN + 720) -> str:

@@ -119,6 +119,7 @@ async def test_a_run_that_is_replaced_is_read_anew(tmp_path: Path) -> None:
         (tmp_path / "m_run" / "events.ndjson").unlink()
         live_run(tmp_path, done=3, total=8)
         await settle(pilot, lambda: "3 / 8" in text_of(app))
+        assert stream(pilot) == [(2, 0, 0), (1, 0, 0), (0, 0, 0)]
 
 
 async def test_filter(tmp_path: Path) -> None:
@@ -368,6 +369,26 @@ async def test_keys_of_a_narrow_terminal(tmp_path: Path) -> None:
             assert pane.display
             seen.append(pane.id)
         assert seen == ["flight", "rewards", "failures", "tokens", "finished", "flight"]
+
+
+async def test_the_log_of_a_narrow_terminal_is_a_pane_like_others(tmp_path: Path) -> None:
+    live_run(tmp_path)
+    app = workbench(tmp_path, "rollouts", now=AT)
+    async with app.run_test(size=NARROW) as pilot:
+        await settle(pilot)
+        shown = lambda: [pane.id for pane in screen_of(pilot).panes() if pane.display]  # noqa: E731
+        await pilot.press("l")
+        await settle(pilot, lambda: "request 39 answered" in text_of(app))
+        assert shown() == ["logs"]
+        await pilot.press("tab")
+        await settle(pilot)
+        assert shown() == ["finished"]
+        await pilot.press("tab")
+        await settle(pilot)
+        assert shown() == ["flight"]
+        await pilot.press("escape")
+        await settle(pilot)
+        assert shown() == ["finished"]
 
 
 async def test_no_colour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

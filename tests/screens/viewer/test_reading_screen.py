@@ -58,6 +58,7 @@ async def test_a_rollout_that_is_asked_for_is_shown_when_it_appears(tmp_path: Pa
         await desk.open(path, task=1, rollout=0)
         path.write_text("".join(json.dumps(record(task, 0, 1.0, [])) + "\n" for task in range(3)))
         await settle(desk.pilot, lambda: desk.title == "1 · repeat 1")
+        assert not desk.pane("conversation").message_text
 
 
 async def test_rules_of_other_screens_do_not_reach_the_panes(samples: Path) -> None:
