@@ -9,7 +9,7 @@ from pathlib import Path
 
 from backend.io.event_stream import EventStream
 from backend.rollouts.run_entry import RUNNING, RunEntry, read_entry, read_entry_without_record
-from backend.rollouts.run_list import RunCache, find_runs
+from backend.rollouts.run_list import RunCache, find_runs, locate_run
 from backend.rollouts.run_progress import RunProgress
 from screens.rollouts.snapshot import RunSnapshot, take_snapshot
 from screens.widgets.background import Reporter
@@ -87,6 +87,12 @@ def read_whole_run(entry: RunEntry, now: float) -> RunSnapshot:
 def entry_of(folder: Path, name: str, now: float) -> RunEntry:
     """The entry of a run folder."""
     return read_entry(folder, name, now)
+
+
+def entry_of_path(path: Path, shown: Callable[[Path], str], now: float) -> RunEntry:
+    """The entry of the run that a path means, named as `shown` writes its path. Raises `GymError` for what is no run."""
+    paths = locate_run(path)
+    return entry_of(paths.run_folder, shown(paths.rollouts.with_suffix("")), now)
 
 
 def newest_run(root: Path, cache: RunCache, now: float, reporter: Reporter) -> RunEntry | None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import events, on
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
-from backend.errors import GymError
 from backend.rollouts.run_entry import RUNNING, RunEntry
-from backend.rollouts.run_list import RunCache, locate_run
+from backend.rollouts.run_list import RunCache
 from screens.rollouts.chart_panes import FailuresPane, RewardPane, TokensPane
-from screens.rollouts.following import Handshake, entry_of, follow_run, newest_run, runs_by_age
+from screens.rollouts.following import Handshake, entry_of_path, follow_run, newest_run, runs_by_age
 from screens.rollouts.log_pane import LogPane
 from screens.rollouts.previews import Previews, Wanted
 from screens.rollouts.run_pane import RunPane
@@ -97,15 +97,13 @@ class RolloutsScreen(WorkbenchScreen):
         if target.path.is_dir() and not target.path.name.endswith("_run"):
             return
         self.chosen = True
-        try:
-            paths = locate_run(target.path)
-            entry = entry_of(paths.run_folder, self.workbench.shown_path(paths.rollouts.with_suffix("")), self.workbench.clock())
-        except GymError as error:
-            self.background.stop("look")
-            shown = error.message.replace(str(target.path), self.workbench.shown_path(target.path))
-            self._say_failure(Failure(shown, error.hint or ""))
-            return
-        self.follow(entry)
+        self.background.stop("look")
+        path, now, shown = target.path, self.workbench.clock(), self.workbench.shown_path
+
+        def failed(failure: Failure) -> None:
+            self._say_failure(replace(failure, message=failure.message.replace(str(path), shown(path))))
+
+        self.background.start("locate", lambda _reporter: entry_of_path(path, shown, now), done=self.follow, failed=failed)
 
     def follow(self, entry: RunEntry) -> None:
         """Follow another run from its first event on."""

@@ -74,6 +74,16 @@ async def test_follows_the_newest_run_that_goes_on(tmp_path: Path) -> None:
             assert "going.jsonl · running" in text_of(app)
 
 
+async def test_follows_the_run_that_is_asked_for(tmp_path: Path) -> None:
+    live_run(tmp_path, stem="going", started_at=START)
+    path = live_run(tmp_path, stem="old", state="done")
+    app = workbench(path, "rollouts", now=AT)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot, lambda: "old.jsonl · done" in text_of(app))
+        assert screen_of(pilot).chosen
+        assert len(stream(pilot)) == 12
+
+
 async def test_changes_to_a_run_that_begins_later(tmp_path: Path) -> None:
     live_run(tmp_path, stem="old", state="done")
     app = workbench(tmp_path, "rollouts", now=AT)
