@@ -19,6 +19,7 @@ from textual.widgets import Input, TextArea
 from gym_tui.app import WorkbenchApp
 from gym_tui.settings import Settings
 from screens.widgets import glyphs
+from screens.widgets.workbench import Target
 
 NOW = 1_795_000_000.0
 """What the clock of a tested workbench says: 2026-11-18 10:26:40 UTC."""
@@ -46,6 +47,32 @@ def workbench(path: Path, screen: str = "", *, now: float = NOW, **settings: Any
     """A workbench with a clock that stands still."""
     app = WorkbenchApp(Settings(path, screen, **settings), clock=lambda: now)
     app.animation_level = "none"
+    return app
+
+
+class NotingWorkbench(WorkbenchApp):
+    """Notes what its first screen asks for instead of doing it."""
+
+    asked: list[tuple[str, Any]]
+
+    def open_screen(self, name: str, target: Target | None = None) -> None:
+        if name == self.settings.first_screen:
+            super().open_screen(name, target)
+        else:
+            self.asked.append((name, target))
+
+    def prefill_command(self, text: str, folder: str | None = None) -> None:
+        self.asked.append(("prefill", text))
+
+    def copy_text(self, text: str, what: str) -> None:
+        self.asked.append(("copy", text))
+
+
+def noting_workbench(path: Path, screen: str, *, now: float = NOW) -> NotingWorkbench:
+    """A workbench that notes."""
+    app = NotingWorkbench(Settings(path, screen), clock=lambda: now)
+    app.animation_level = "none"
+    app.asked = []
     return app
 
 

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -34,7 +33,7 @@ from tests.component_samples import (
     write_model,
 )
 from tests.run_folders import write_run
-from tests.workbench import NARROW, NOW, WIDE, heartbeat, settle, text_of, workbench
+from tests.workbench import NARROW, NOW, WIDE, NotingWorkbench, heartbeat, noting_workbench, settle, text_of
 
 pytestmark = pytest.mark.slow
 
@@ -55,30 +54,8 @@ def catalog(root: Path) -> Path:
     return root
 
 
-class Workbench(WorkbenchApp):
-    """Notes what screens ask for instead of doing it."""
-
-    asked: list[tuple[str, Any]]
-
-    def open_screen(self, name: str, target: Target | None = None) -> None:
-        if name == "catalog":
-            super().open_screen(name, target)
-        else:
-            self.asked.append((name, target))
-
-    def prefill_command(self, text: str, folder: str | None = None) -> None:
-        self.asked.append(("prefill", text))
-
-    def copy_text(self, text: str, what: str) -> None:
-        self.asked.append(("copy", text))
-
-
-def app_for(path: Path) -> Workbench:
-    plain = workbench(path, "catalog")
-    app = Workbench(plain.settings, clock=plain.clock)
-    app.animation_level = "none"
-    app.asked = []
-    return app
+def app_for(path: Path) -> NotingWorkbench:
+    return noting_workbench(path, "catalog")
 
 
 def of(app: WorkbenchApp) -> CatalogScreen:

@@ -24,7 +24,7 @@ from screens.widgets.pane import Pane, PaneState
 from screens.widgets.virtual_list import VirtualList
 from screens.widgets.workbench import FIRST_RUN, Target
 from tests.run_folders import AGENT, event, finished, summary, write_events, write_run
-from tests.workbench import NARROW, NOW, WIDE, heartbeat, lines, settle, text_of, workbench
+from tests.workbench import NARROW, NOW, WIDE, NotingWorkbench, heartbeat, lines, noting_workbench, settle, text_of
 
 pytestmark = pytest.mark.slow
 
@@ -55,30 +55,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-class Workbench(WorkbenchApp):
-    """Notes what screens ask for instead of doing it."""
-
-    asked: list[tuple[str, Any]]
-
-    def open_screen(self, name: str, target: Target | None = None) -> None:
-        if name == "results":
-            super().open_screen(name, target)
-        else:
-            self.asked.append((name, target))
-
-    def prefill_command(self, text: str, folder: str | None = None) -> None:
-        self.asked.append(("prefill", text))
-
-    def copy_text(self, text: str, what: str) -> None:
-        self.asked.append(("copy", text))
-
-
-def app_for(path: Path) -> Workbench:
-    plain = workbench(path, "results")
-    app = Workbench(plain.settings, clock=plain.clock)
-    app.animation_level = "none"
-    app.asked = []
-    return app
+def app_for(path: Path) -> NotingWorkbench:
+    return noting_workbench(path, "results")
 
 
 def of(app: WorkbenchApp) -> ResultsScreen:
