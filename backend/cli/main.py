@@ -17,8 +17,6 @@ from backend.errors import ExitCode, GymError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `arguments` (by default this process' own) and return its exit code."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         parsed = parse(words, program=Path(sys.argv[0]).name or "gym")
@@ -28,6 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{error.usage}{error.program}: error: {error}", file=sys.stderr, flush=True)
         return error.exit_code
     try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         return _run(parsed)
     except GymError as error:
         print_error(error, as_json=parsed.json)
