@@ -127,3 +127,8 @@ def test_importing_the_namespace_loads_no_server() -> None:
 def test_status_loads_no_http_stack() -> None:
     modules = loaded_by("from backend.cli.main import main; main(['env', 'status'])")
     assert modules & (HEAVY - {"asyncio"}) == set()
+
+
+def test_a_run_without_a_prompt_loads_no_models_of_data() -> None:
+    modules = loaded_by("import backend.rollouts.evaluate")
+    assert modules & {"pydantic", "fastapi", "uvicorn", "hydra", "omegaconf", "ray", "rich", "httpx"} == set()

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from backend.config.dataset_entries import dataset_problems, repeats_of
 from backend.config.errors import ConfigError
 from backend.config.schema import DATASET_TYPES, MODELS
-from backend.datasets.prompt import PromptConfig, apply_prompt_to_row, has_own_input, load_prompt_config, prompt_conflict
+from backend.datasets.own_input import has_own_input, prompt_conflict
 from backend.datasets.server_blocks import server_blocks
 from backend.errors import GymError, Place
 from backend.io.files import replacing
@@ -22,6 +22,9 @@ from backend.io.jsonl import read_jsonl
 from backend.io.result_paths import ResultPaths
 from backend.io.roots import resolve_path
 from backend.io.row_keys import AGENT_REF, TASK_SOURCE
+
+if TYPE_CHECKING:
+    from backend.datasets.prompt import PromptConfig
 
 
 class DatasetDeclarationError(ConfigError, ValueError):
@@ -144,6 +147,8 @@ def _write_dataset(declaration: DatasetDeclaration, source: Path, roots: Sequenc
             if has_own_input(row):
                 conflicts.append(count - 1)
                 continue
+            from backend.datasets.prompt import apply_prompt_to_row
+
             row = apply_prompt_to_row(row, prompt, place=Place(str(source), line.number))
         with_agent += AGENT_REF in row
         kept = {key: value for key, value in row.items() if key not in (AGENT_REF, TASK_SOURCE)}
@@ -162,6 +167,8 @@ def _write_dataset(declaration: DatasetDeclaration, source: Path, roots: Sequenc
 def _prompt(declaration: DatasetDeclaration, roots: Sequence[Path]) -> PromptConfig | None:
     if declaration.type != "benchmark" or declaration.prompt_config is None:
         return None
+    from backend.datasets.prompt import load_prompt_config
+
     return load_prompt_config(declaration.prompt_config, roots)
 
 

@@ -16,13 +16,29 @@ from typing import Any
 from pydantic import BaseModel
 
 from backend.config.yaml_source import load_plain
+from backend.datasets.own_input import PromptConflictError, has_own_input, prompt_conflict
 from backend.errors import GymError, Place, closest, did_you_mean
 from backend.io.files import replacing
 from backend.io.json_codec import dumps_ascii
 from backend.io.jsonl import read_jsonl
 from backend.io.roots import resolve_path, search_roots
 
-_MAX_NAMED = 20
+__all__ = [
+    "MaterializePromptsConfig",
+    "PromptConfig",
+    "PromptConfigError",
+    "PromptConflictError",
+    "PromptFieldError",
+    "PromptTemplateError",
+    "apply_prompt_to_row",
+    "fill_prompt",
+    "has_own_input",
+    "load_prompt_config",
+    "materialize_prompts",
+    "prompt_conflict",
+    "prompt_path",
+    "validate_prompt_compatibility",
+]
 
 
 class PromptConfigError(GymError, ValueError):
@@ -35,10 +51,6 @@ class PromptTemplateError(GymError, ValueError):
 
 class PromptFieldError(GymError, KeyError):
     """A template names a field that the row does not have."""
-
-
-class PromptConflictError(GymError, ValueError):
-    """Rows bring their own input although a prompt is to make it."""
 
 
 class PromptConfig(BaseModel):
@@ -104,27 +116,11 @@ def apply_prompt_to_row(
     return {**row, "responses_create_params": kept}
 
 
-def has_own_input(row: Mapping[str, Any]) -> bool:
-    """Whether a row brings an input, so that no prompt may be applied to it."""
-    params = row.get("responses_create_params")
-    return isinstance(params, Mapping) and bool(params.get("input"))
-
-
 def validate_prompt_compatibility(rows: Iterable[Mapping[str, Any]], *_prompt_config: Any) -> None:
     """Raise `PromptConflictError` (a ValueError) naming all rows, counted from 0, that bring an input of their own."""
     violating = [number for number, row in enumerate(rows) if has_own_input(row)]
     if violating:
         raise prompt_conflict(violating)
-
-
-def prompt_conflict(rows: Sequence[int], *, place: Place | None = None) -> PromptConflictError:
-    """The error for rows, counted from 0, that have both an input and a prompt."""
-    named = ", ".join(map(str, rows[:_MAX_NAMED])) + (", …" if len(rows) > _MAX_NAMED else "")
-    return PromptConflictError(
-        f"a prompt_config cannot be applied to {len(rows)} row(s) that have responses_create_params.input. Violating rows: [{named}]",
-        hint="remove the input from these rows, or run without the prompt_config",
-        place=place,
-    )
 
 
 def materialize_prompts(config: MaterializePromptsConfig | Mapping[str, Any], roots: Sequence[Path] | None = None) -> int:

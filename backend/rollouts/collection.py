@@ -281,7 +281,7 @@ async def _call_agent(base_url: str, body: bytes, key: str) -> dict[str, Any] | 
     content = b""
     try:
         headers = {"Content-Type": "application/json", ROLLOUT_HEADER: key}
-        response = await send("POST", f"{base_url}/run", RetryRule(), data=body, headers=headers)
+        response = await send("POST", f"{base_url}/run", RetryRule(internal=True), data=body, headers=headers)
         status = response.status
         upstream = _upstream_status(response)
         content = await response.read()

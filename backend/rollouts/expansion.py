@@ -15,7 +15,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
-from backend.datasets.prompt import apply_prompt_to_row, has_own_input, prompt_conflict
+from backend.datasets.own_input import has_own_input, prompt_conflict
 from backend.errors import Place, closest, name_some
 from backend.io.row_keys import AGENT_REF, ROLLOUT, SKILLS_REF, TASK, TASK_SOURCE
 from backend.rollouts.compact_numbers import CompactNumbers
@@ -215,6 +215,8 @@ class _Findings:
 def _route(source: SourceRow, options: ExpansionOptions) -> _Routed:
     row = dict(source.value)
     if options.prompt is not None:
+        from backend.datasets.prompt import apply_prompt_to_row
+
         row = apply_prompt_to_row(row, options.prompt, place=source.place)
     row["responses_create_params"] = {**_params(row, source.place), **options.params}
     own, task_source = _agent_of(row, source.place), _task_source_of(row, source.place)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from backend.datasets.prompt import PromptConfig, load_prompt_config
 from backend.errors import UsageError
+
+if TYPE_CHECKING:
+    from backend.datasets.prompt import PromptConfig
 
 DEFAULT = "_default"
 """The key of `agent_map` and `num_repeats` for whatever is not named."""
@@ -48,11 +50,17 @@ def expansion_options(
         num_repeats=_repeats(config.get("num_repeats")),
         add_seed=bool(config.get("num_repeats_add_seed")),
         params=dict(params),
-        prompt=load_prompt_config(prompt, roots) if prompt else None,
+        prompt=_prompt_config(prompt, roots) if prompt else None,
         agent_map=_agent_map(config.get("agent_name"), config.get("agent_map")),
         fan_out=_fan_out(config.get("fan_out")),
         skills_ref=skills_ref,
     )
+
+
+def _prompt_config(path: str, roots: Sequence[Path]) -> PromptConfig:
+    from backend.datasets.prompt import load_prompt_config  # not at the top: most runs have no prompt, and it loads pydantic
+
+    return load_prompt_config(path, roots)
 
 
 def _repeats(value: Any) -> int | Mapping[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backend.io.files import replacing
 from backend.io.json_codec import dumps
@@ -13,8 +13,10 @@ from backend.rollouts.expansion import ExpansionPlan
 from backend.rollouts.plan import RunPlan
 from backend.rollouts.resume import EarlierWork
 from backend.rollouts.run_folder import RunFolder, file_digest
-from backend.servers.model_call_capture import CaptureStore
 from backend.servers.rollout_correlation import maybe_rollout_id_from_run_body
+
+if TYPE_CHECKING:
+    from backend.servers.model_call_capture import CaptureStore
 
 
 def begin_run(
@@ -80,10 +82,16 @@ class _Captures:
     def __init__(self, config: Mapping[str, Any]) -> None:
         folder = config.get("model_call_capture_dir")
         recorded = bool(folder and config.get("observability_enabled"))
-        self.store = CaptureStore(Path(str(folder))) if recorded else None
+        self.store = _capture_store(str(folder)) if recorded else None
 
     def forget(self, row: Mapping[str, Any]) -> None:
         """Delete what an earlier attempt under the same id left."""
         rollout_id = maybe_rollout_id_from_run_body(row) if self.store is not None else None
         if self.store is not None and rollout_id is not None:
             self.store.delete(rollout_id)
+
+
+def _capture_store(folder: str) -> CaptureStore:
+    from backend.servers.model_call_capture import CaptureStore  # not at the top: it loads pydantic, and few runs record calls
+
+    return CaptureStore(Path(folder))

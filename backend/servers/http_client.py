@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from backend.io.json_codec import dumps
+from backend.servers.loopback import LoopbackPool
 
 logger = logging.getLogger(__name__)
 
@@ -39,19 +40,24 @@ class ClientSettings:
     keepalive_idle_seconds: int = 60
     keepalive_interval_seconds: int = 10
     keepalive_probes: int = 3
+    request_debug: bool = False
+    """Log what was sent and answered when an answer is an error."""
 
 
-def client_settings(config: Mapping[str, Any]) -> ClientSettings:
-    """The settings that a configuration asks for."""
+def client_settings(config: Mapping[str, Any], processes: int = 1) -> ClientSettings:
+    """The settings that a configuration asks for; `processes` that serve together share the limits."""
     defaults = ClientSettings()
+    limit = int(config.get("global_aiohttp_connector_limit") or defaults.connector_limit)
+    limit_per_host = int(config.get("global_aiohttp_connector_limit_per_host") or defaults.connector_limit_per_host)
     return ClientSettings(
-        connector_limit=int(config.get("global_aiohttp_connector_limit") or defaults.connector_limit),
-        connector_limit_per_host=int(config.get("global_aiohttp_connector_limit_per_host") or defaults.connector_limit_per_host),
+        connector_limit=max(1, limit // processes),
+        connector_limit_per_host=max(1, limit_per_host // processes),
         keepalive_idle_seconds=int(config.get("global_aiohttp_tcp_keepalive_idle_seconds") or defaults.keepalive_idle_seconds),
         keepalive_interval_seconds=int(
             config.get("global_aiohttp_tcp_keepalive_interval_seconds") or defaults.keepalive_interval_seconds
         ),
         keepalive_probes=int(config.get("global_aiohttp_tcp_keepalive_probes") or defaults.keepalive_probes),
+        request_debug=bool(config.get("global_aiohttp_client_request_debug")),
     )
 
 
@@ -61,6 +67,7 @@ class _SessionHolder:
     def __init__(self) -> None:
         self.settings = ClientSettings()
         self.sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+        self.pools: dict[asyncio.AbstractEventLoop, LoopbackPool] = {}
 
 
 _holder = _SessionHolder()
@@ -69,6 +76,20 @@ _holder = _SessionHolder()
 def configure_http_client(settings: ClientSettings) -> None:
     """Use `settings` for sessions that are opened from now on."""
     _holder.settings = settings
+
+
+def debugs_requests() -> bool:
+    """Whether failed exchanges are logged with their contents."""
+    return _holder.settings.request_debug
+
+
+def has_http_session() -> bool:
+    """Whether the session of the running event loop is open; outside of any loop, whether one is open in some loop."""
+    try:
+        session = _holder.sessions.get(asyncio.get_running_loop())
+    except RuntimeError:
+        return any(not session.closed for session in _holder.sessions.values())
+    return session is not None and not session.closed
 
 
 def http_session() -> aiohttp.ClientSession:
@@ -82,8 +103,22 @@ def http_session() -> aiohttp.ClientSession:
     return session
 
 
+def _loopback_pool() -> LoopbackPool:
+    loop = asyncio.get_running_loop()
+    pool = _holder.pools.get(loop)
+    if pool is None:
+        for other in [known for known in _holder.pools if known.is_closed()]:
+            del _holder.pools[other]
+        limit = min(_holder.settings.connector_limit_per_host, _holder.settings.connector_limit, connection_limit())
+        pool = _holder.pools[loop] = LoopbackPool(limit, CLIENT_KEEPALIVE_SECONDS, CONNECT_TIMEOUT_SECONDS)
+    return pool
+
+
 async def close_http_session() -> None:
-    """Close the session of the running event loop, if there is one."""
+    """Close the session and the connections of the running event loop, if there are any."""
+    pool = _holder.pools.pop(asyncio.get_running_loop(), None)
+    if pool is not None:
+        pool.close()
     session = _holder.sessions.pop(asyncio.get_running_loop(), None)
     if session is not None:
         await session.close()
@@ -115,6 +150,8 @@ class RetryRule:
     """Upper bound of connection retries; None leaves it to the budget."""
     resend_tries: int = 1
     """Tries in all when the exchange broke after the request may have been received. 1 means never send again."""
+    internal: bool = False
+    """Whether the other side is a server of ours: then a plain POST on this machine takes the short way."""
 
 
 async def send(method: str, url: str, rule: RetryRule, **kwargs: Any) -> aiohttp.ClientResponse:
@@ -130,6 +167,8 @@ async def send(method: str, url: str, rule: RetryRule, **kwargs: Any) -> aiohttp
     broken = 0
     while True:
         try:
+            if rule.internal and method == "POST" and (answer := await _loopback_pool().post(url, kwargs)) is not None:
+                return answer
             return await http_session().request(method, url, **kwargs)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             connect_failures += 1

@@ -6,20 +6,22 @@ looks them up here.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import sys
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import aiohttp
 from aiohttp import ClientResponse
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from multidict import CIMultiDict
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, PrivateAttr
 
 from backend.config.config_types import BaseRunServerInstanceConfig, BaseServerConfig
 from backend.config.global_config import (
@@ -30,13 +32,37 @@ from backend.config.global_config import (
 )
 from backend.errors import GymError
 from backend.io.json_codec import loads
+from backend.io.redact import Redactor
 from backend.servers.addresses import server_url
+from backend.servers.direct_routes import install_direct_routes
 from backend.servers.endpoint import answer_invalid_body
-from backend.servers.http_client import RetryRule, close_http_session, http_session, raise_descriptor_limit, send
+from backend.servers.http_client import (
+    RetryRule,
+    client_settings,
+    close_http_session,
+    configure_http_client,
+    debugs_requests,
+    has_http_session,
+    http_session,
+    raise_descriptor_limit,
+    send,
+)
 from backend.servers.inflight import INFLIGHT_PATH, ROLLOUT_HEADER, InflightWork, current_rollout_key
+from backend.servers.log_prefix import prefix_output
 from backend.servers.middleware import SESSION_ID_KEY, ErrorEnvelope, SessionCookies
-from backend.servers.process_context import process_context
+from backend.servers.process_context import SETTING_UP, process_context
+from backend.servers.ray_cluster import initialize_ray, uses_ray
 from backend.servers.rollout_correlation import current_rollout_id, maybe_rollout_id_from_run_body
+from backend.servers.server_settings import (
+    GlobalAIOHTTPAsyncClientConfig,
+    ProfilingMiddlewareConfig,
+    ServerInstanceDisplayConfig,
+    ServerStatus,
+    UvicornLoggingConfig,
+)
+
+if TYPE_CHECKING:
+    import uvicorn
 
 __all__ = [
     "DEFAULT_HEAD_SERVER_PORT",
@@ -46,27 +72,41 @@ __all__ = [
     "BaseServer",
     "BaseServerConfig",
     "ClientResponse",
+    "GlobalAIOHTTPAsyncClientConfig",
+    "HeadServer",
+    "ProfilingMiddlewareConfig",
     "ServerClient",
+    "ServerInstanceDisplayConfig",
+    "ServerStatus",
     "SimpleServer",
+    "UvicornLoggingConfig",
     "apply_rollout_prefix",
     "get_first_server_config_dict",
     "get_global_aiohttp_client",
+    "get_nemo_gym_fastapi_num_workers",
     "get_response_json",
     "get_server_url",
     "global_aiohttp_client_exit",
+    "initialize_ray",
+    "is_global_aiohttp_client_request_debug_enabled",
+    "is_global_aiohttp_client_setup",
     "is_nemo_gym_fastapi_entrypoint",
     "is_nemo_gym_fastapi_worker",
     "raise_for_status",
     "request",
     "rollout_path_prefix",
+    "set_global_aiohttp_client",
+    "setup_server_client",
 ]
 
 logger = logging.getLogger(__name__)
 
 MAX_NUM_TRIES = 3
+_MOST_LOGGED = 4000
 _INSTANCE_VARIABLE = "NEMO_GYM_CONFIG_PATH"
 _WORKER_VARIABLE = "IS_NEMO_GYM_FASTAPI_WORKER"
 _ENTRYPOINT_VARIABLE = "IS_NEMO_GYM_FASTAPI_ENTRYPOINT"
+_WORKERS_VARIABLE = "NEMO_GYM_FASTAPI_NUM_WORKERS"
 _MODEL_ROUTES = ("/v1/responses", "/v1/chat/completions", "/v1/messages")
 
 
@@ -82,8 +122,20 @@ async def request(
     Connecting is retried for up to 15 s, or `_max_connection_retries` times. A request that may have been received is sent again
     (3 tries) only to a server outside, never to one of ours: its handler may have side effects.
     """
-    rule = RetryRule(connect_retries=_max_connection_retries, resend_tries=1 if _internal else MAX_NUM_TRIES)
-    return await send(method, url, rule, **kwargs)
+    tries = 1 if _internal else MAX_NUM_TRIES
+    rule = RetryRule(connect_retries=_max_connection_retries, resend_tries=tries, internal=_internal)
+    sent = kwargs.get("json")
+    response = await send(method, url, rule, **kwargs)
+    if debugs_requests() and not response.ok:
+        await _log_exchange(method, url, sent, response)
+    return response
+
+
+async def _log_exchange(method: str, url: str, sent: Any, response: ClientResponse) -> None:
+    redactor = Redactor.for_tree(_plain(get_global_config_dict()))
+    answer = (await response.read()).decode("utf-8", "replace")
+    shown = [redactor.text(str(text))[:_MOST_LOGGED] for text in (url, sent, answer)]
+    logger.warning("%s %s answered %d; sent: %s; answered: %s", method, shown[0], response.status, *shown[1:])
 
 
 async def raise_for_status(response: ClientResponse) -> None:
@@ -110,6 +162,22 @@ async def get_response_json(response: ClientResponse) -> Any:
 def get_global_aiohttp_client() -> aiohttp.ClientSession:
     """The process-wide session of the running loop."""
     return http_session()
+
+
+def set_global_aiohttp_client(config: GlobalAIOHTTPAsyncClientConfig) -> aiohttp.ClientSession:
+    """Use the limits of `config` from now on; the session of the running loop."""
+    configure_http_client(client_settings(config.model_dump()))
+    return http_session()
+
+
+def is_global_aiohttp_client_setup() -> bool:
+    """Whether the process-wide session is open in the running loop, or in any where none runs."""
+    return has_http_session()
+
+
+def is_global_aiohttp_client_request_debug_enabled() -> bool:
+    """Whether failed exchanges are logged with what was sent and answered (`global_aiohttp_client_request_debug`)."""
+    return debugs_requests()
 
 
 async def global_aiohttp_client_exit() -> None:
@@ -141,6 +209,11 @@ def get_server_url(server_name: str) -> str:
 def is_nemo_gym_fastapi_worker() -> bool:
     """Whether this process is one of several uvicorn workers of a server."""
     return os.environ.get(_WORKER_VARIABLE) == "1"
+
+
+def get_nemo_gym_fastapi_num_workers() -> int:
+    """How many uvicorn workers this process' server has; 1 outside of any."""
+    return int(os.environ.get(_WORKERS_VARIABLE) or 1)
 
 
 def is_nemo_gym_fastapi_entrypoint(file_path: str) -> bool:
@@ -184,6 +257,12 @@ class ServerClient:
         source = get_global_config_dict() if config is None else config
         head = source.get(HEAD_SERVER_KEY_NAME) or {}
         return BaseServerConfig(host=head.get("host") or "127.0.0.1", port=head.get("port") or DEFAULT_HEAD_SERVER_PORT)
+
+    def poll_for_status(self, server_name: str) -> ServerStatus:
+        """Whether a server instance answers within 2 s. Blocks."""
+        from backend.servers.server_status import server_health
+
+        return server_health(self._resolve_base_url(server_name))
 
     def _build_server_base_url(self, server_config_dict: Any) -> str:
         return _base_url(server_config_dict)
@@ -232,6 +311,13 @@ class ServerClient:
         return apply_rollout_prefix(url_path, rollout_id)
 
 
+def setup_server_client(head_server_config: BaseServerConfig | None = None) -> ServerClient:
+    """A client for the servers that are up, with the HTTP limits of their configuration."""
+    client = ServerClient.load_from_global_config(head_server_config)
+    configure_http_client(client_settings(client.global_config_dict))
+    return client
+
+
 def _base_url(block: Any) -> str:
     return server_url(block["host"], block["port"])
 
@@ -241,7 +327,7 @@ class BaseServer(BaseModel, ABC):
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    config: BaseRunServerInstanceConfig
+    config: BaseServerConfig
 
     @classmethod
     def load_config_from_global_config(cls) -> Any:
@@ -265,6 +351,7 @@ class BaseServer(BaseModel, ABC):
 class SimpleServer(BaseServer):
     """A FastAPI server with session cookies, error envelopes and liveness; subclasses add routes in `setup_webserver`."""
 
+    config: BaseRunServerInstanceConfig
     server_client: ServerClient
 
     @abstractmethod
@@ -306,6 +393,29 @@ class SimpleServer(BaseServer):
         taken = any(getattr(route, "path", None) == INFLIGHT_PATH for route in app.routes)
         app.add_middleware(InflightWork, server_name=self.config.name, answers=not taken)
 
+    def setup_profiling(self, app: FastAPI, config: ProfilingMiddlewareConfig) -> None:
+        """Measure from now on, and write the results of that whenever `GET /stats` is asked for; the answer is their folder."""
+        from starlette.requests import Request
+        from starlette.responses import JSONResponse
+
+        from backend.servers.profiling import Profiler
+
+        if config.profiling_results_dirpath is None:
+            raise GymError("profiling_enabled needs profiling_results_dirpath, a folder for the results")
+        folder = Path(config.profiling_results_dirpath) / f"{type(self).__name__}___{self.config.name}"
+        profiler = Profiler(self.config.name.replace("/", "_"), folder)
+        profiler.start()
+
+        async def stats(_request: Request) -> JSONResponse:
+            return JSONResponse({"profile": str(await asyncio.to_thread(profiler.dump))})
+
+        app.add_route("/stats", stats, methods=["GET"])
+
+    def prefix_server_logs(self) -> None:
+        """Put the instance's name in front of each line of output, unless a supervisor reads the output and does so."""
+        if process_context().report is None:
+            prefix_output(self.config.name)
+
     def set_ulimit(self, target_soft_limit: int = 65_535) -> None:
         """Raise the soft limit of open files."""
         raise_descriptor_limit(target_soft_limit)
@@ -318,18 +428,58 @@ class SimpleServer(BaseServer):
         """
         from backend.servers.serve import serve
 
+        process_context().report_phase(SETTING_UP)
+        if uses_ray():
+            initialize_ray()
         server = cls(config=cls.load_config_from_global_config(), server_client=ServerClient.load_from_global_config())
         if process_context().dry_run:
             return None
+        server.prefix_server_logs()
         app = server.setup_webserver()
+        if getattr(server.config, "expose_tools_over_mcp", False):
+            from backend.servers.mcp_auto_exposure import maybe_auto_expose
+
+            maybe_auto_expose(server, app)
         server.setup_liveness(app)
         server.set_ulimit()
         server.setup_exception_middleware(app)
         server.setup_inflight(app)
+        profiling = ProfilingMiddlewareConfig.model_validate(_plain(get_global_config_dict()))
+        if profiling.profiling_enabled:
+            server.setup_profiling(app, profiling)
+        install_direct_routes(app)
         if is_nemo_gym_fastapi_worker():
             return app
         serve(app, host=server.config.host, port=server.config.port or 0, config=get_global_config_dict())
         return None
+
+
+class HeadServer(BaseServer):
+    """A head server for this process' configuration, for programs that start servers themselves."""
+
+    _instances: list[dict[str, Any]] = PrivateAttr(default_factory=list)
+
+    def set_server_instances(self, instances: Sequence[ServerInstanceDisplayConfig | Mapping[str, Any]]) -> None:
+        """The servers that `GET /server_instances` tells of from now on."""
+        self._instances[:] = [ServerInstanceDisplayConfig.model_validate(instance).model_dump() for instance in instances]
+
+    def setup_webserver(self) -> FastAPI:
+        """The application with the three routes of a head server."""
+        from backend.servers.head_server import head_application
+
+        return head_application(_plain(get_global_config_dict()), self._instances)
+
+    @classmethod
+    def run_webserver(cls) -> tuple[uvicorn.Server, threading.Thread, HeadServer]:
+        """Serve at the head address of the configuration, in a thread that ends with the process. Set `should_exit` to end it."""
+        import uvicorn
+
+        head = cls(config=ServerClient.load_head_server_config())
+        config = uvicorn.Config(head.setup_webserver(), host=head.config.host, port=head.config.port, log_level="warning")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, name="head server", daemon=True)
+        thread.start()
+        return server, thread, head
 
 
 def _plain(block: Any) -> dict[str, Any]:

@@ -1,0 +1,285 @@
+"""The short way to servers on this machine: the same answers and errors as aiohttp's client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from http.cookies import SimpleCookie
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backend.servers.http_client import RetryRule, close_http_session, http_session, send
+from backend.servers.loopback import LoopbackPool, LoopbackResponse
+
+OURS = RetryRule(internal=True, connect_budget_seconds=0.3)
+Raw = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@pytest.fixture(autouse=True)
+async def session() -> AsyncIterator[None]:
+    yield
+    await close_http_session()
+
+
+@asynccontextmanager
+async def echo() -> AsyncIterator[str]:
+    """A server that answers what it got: path, headers, cookies, body."""
+
+    async def answer(request: web.Request) -> web.Response:
+        body = await request.read()
+        told = {"path": request.path, "headers": dict(request.headers), "cookies": dict(request.cookies), "length": len(body)}
+        response = web.Response(body=json.dumps(told).encode(), content_type="application/json")
+        response.set_cookie("a", "1")
+        response.set_cookie("b", "two", path="/")
+        return response
+
+    application = web.Application(client_max_size=1 << 26)
+    application.router.add_route("*", "/{tail:.*}", answer)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def raw(handle: Raw) -> AsyncIterator[str]:
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+
+
+def saying(*parts: bytes, close: bool = False) -> Raw:
+    """A server that answers each request with these bytes, part by part."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            try:
+                head = await reader.readuntil(b"\r\n\r\n")
+            except asyncio.IncompleteReadError:
+                break
+            length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0] or 0)
+            await reader.readexactly(length)
+            for part in parts:
+                writer.write(part)
+                await writer.drain()
+                await asyncio.sleep(0.001)
+            if close:
+                break
+        writer.close()
+
+    return handle
+
+
+async def test_the_answer_is_what_aiohttp_gives() -> None:
+    async with echo() as url:
+        ours = await send("POST", f"{url}/run", OURS, json={"x": "é"}, cookies={"s": "v.1=="}, headers={"X-Id": "7"})
+        theirs = await http_session().post(f"{url}/run", json={"x": "é"}, cookies={"s": "v.1=="}, headers={"X-Id": "7"})
+        assert isinstance(ours, LoopbackResponse) and not isinstance(theirs, LoopbackResponse)
+        assert isinstance(ours, aiohttp.ClientResponse)
+        assert (ours.ok, ours.status, ours.reason, ours.method) == (theirs.ok, theirs.status, theirs.reason, theirs.method)
+        assert {name: morsel.value for name, morsel in ours.cookies.items()} == {"a": "1", "b": "two"}
+        assert ours.cookies == theirs.cookies
+        assert ours.headers["content-type"] == theirs.headers["content-type"]
+        assert ours.headers.getall("Set-Cookie") == theirs.headers.getall("Set-Cookie")
+        assert ours.content_type == theirs.content_type
+        assert str(ours.url) == str(theirs.url) == str(ours.real_url)
+        mine, other = await ours.json(), await theirs.json()
+        assert mine["path"] == other["path"] == "/run"
+        assert mine["cookies"] == other["cookies"] == {"s": "v.1=="}
+        assert mine["length"] == len('{"x":"é"}'.encode())
+        assert mine["headers"]["X-Id"] == "7"
+        assert mine["headers"]["Content-Type"] == "application/json"
+
+
+async def test_the_body_can_be_read_in_every_way_and_twice() -> None:
+    async with echo() as url:
+        response = await send("POST", f"{url}/a", OURS, json={"k": 1})
+        whole = await response.read()
+        assert await response.content.read() == whole
+        assert await response.text() == whole.decode()
+        assert (await response.json())["path"] == "/a"
+        assert response.request_info.method == "POST"
+        response.raise_for_status()
+        assert response.raw_headers[0][0]
+        async with response as same:
+            assert await same.read() == whole
+        assert response.closed
+
+
+async def test_chunked_answers_and_interim_ones() -> None:
+    chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    parts = (b"HTTP/1.1 100 Continue\r\n\r\n", chunked[:20], chunked[20:], b"4\r\nab", b"cd\r\n", b"2\r\nef\r\n0\r\n\r\n")
+    async with raw(saying(*parts)) as url:
+        for _ in range(2):
+            response = await send("POST", f"{url}/", OURS, json={"k": 1})
+            assert (response.status, await response.read()) == (200, b"abcdef")
+
+
+async def test_an_error_status_keeps_body_and_reason() -> None:
+    async with raw(saying(b"HTTP/1.1 418 I'm a teapot\r\ncontent-length: 5\r\n\r\nshort")) as url:
+        response = await send("POST", f"{url}/", OURS, json={"k": 1})
+        assert (response.status, response.reason, await response.read()) == (418, "I'm a teapot", b"short")
+        with pytest.raises(aiohttp.ClientResponseError, match="418"):
+            response.raise_for_status()
+
+
+@pytest.mark.parametrize(
+    ("parts", "error"),
+    [
+        ((), aiohttp.ServerDisconnectedError),
+        ((b"HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nhalf",), aiohttp.ClientPayloadError),
+        ((b"this is no HTTP at all\r\n\r\n",), aiohttp.ClientPayloadError),
+    ],
+)
+async def test_a_broken_exchange_is_told_in_aiohttps_words(parts: tuple[bytes, ...], error: type[Exception]) -> None:
+    received = 0
+    answer = saying(*parts, close=True)
+
+    async def counting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal received
+        received += 1
+        await answer(reader, writer)
+
+    async with raw(counting) as url:
+        with pytest.raises(error):
+            await send("POST", f"{url}/", OURS, json={"k": 1})
+    assert received == 1
+
+
+async def test_nobody_there_is_told_in_aiohttps_words(free_port: int) -> None:
+    with pytest.raises(aiohttp.ClientConnectorError):
+        await send("POST", f"http://127.0.0.1:{free_port}/", OURS, json={"k": 1})
+
+
+async def test_connections_are_kept_and_those_of_a_cancelled_call_are_not() -> None:
+    connections = 0
+    hold = asyncio.Event()
+    closed = asyncio.Event()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        while True:
+            try:
+                head = await reader.readuntil(b"\r\n\r\n")
+            except (asyncio.IncompleteReadError, ConnectionError):
+                closed.set()
+                break
+            if b"/slow" in head:
+                hold.set()
+                continue
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+        writer.close()
+
+    async with raw(handle) as url:
+        for _ in range(3):
+            await send("POST", f"{url}/", OURS)
+        assert connections == 1
+        call = asyncio.create_task(send("POST", f"{url}/slow", OURS))
+        await hold.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        async with asyncio.timeout(5):
+            await closed.wait()
+        await send("POST", f"{url}/", OURS)
+        assert connections == 2
+
+
+async def test_a_closed_idle_connection_is_not_used_again() -> None:
+    async with raw(saying(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok", close=True)) as url:
+        for _ in range(3):
+            assert await (await send("POST", f"{url}/", OURS)).read() == b"ok"
+
+
+async def test_no_more_connections_than_the_limit() -> None:
+    at_once = most = 0
+
+    async def slowly(_request: web.Request) -> web.Response:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0.01)
+        at_once -= 1
+        return web.Response(text="ok")
+
+    application = web.Application()
+    application.router.add_post("/", slowly)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
+    pool = LoopbackPool(limit_per_host=3, keepalive_seconds=15, connect_timeout=5)
+    answers = await asyncio.gather(*[pool.post(url, {"data": b"x"}) for _ in range(20)])
+    pool.close()
+    await runner.cleanup()
+    assert [answer.status for answer in answers if answer is not None] == [200] * 20
+    assert most == 3
+
+
+@pytest.mark.parametrize(
+    ("url", "arguments"),
+    [
+        ("http://example.org:80/x", {}),
+        ("https://127.0.0.1:80/x", {}),
+        ("http://127.0.0.1:80/x?y=1", {}),
+        ("http://127.0.0.1:80/ü", {}),
+        ("http://127.0.0.1:80/a b", {}),
+        ("http://127.0.0.1:80/x\r\nInjected: 1", {}),
+        ("http://127.0.0.1:80/x", {"timeout": 3}),
+        ("http://127.0.0.1:80/x", {"data": {"form": "data"}}),
+        ("http://127.0.0.1:80/x", {"headers": {"X": "a\r\nInjected: 1"}}),
+        ("http://127.0.0.1:80/x", {"cookies": {"s": 'needs "quotes"'}}),
+    ],
+)
+async def test_what_is_no_plain_post_on_this_machine_is_left_to_aiohttp(url: str, arguments: dict[str, Any]) -> None:
+    assert await LoopbackPool(1, 1, 1).post(url, arguments) is None
+
+
+async def test_cookies_of_an_answer_can_be_sent_on() -> None:
+    async with echo() as url:
+        first = await send("POST", f"{url}/", OURS)
+        told = await (await send("POST", f"{url}/", OURS, cookies=first.cookies)).json()
+        assert told["cookies"] == {"a": "1", "b": "two"}
+        quoted = SimpleCookie()
+        quoted["q"] = "a b"
+        told = await (await send("POST", f"{url}/", OURS, cookies=quoted)).json()
+        assert told["cookies"] == {"q": "a b"}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.binary(max_size=3000), st.lists(st.integers(1, 400), max_size=8), st.booleans())
+def test_any_body_in_any_pieces_arrives_whole(body: bytes, cuts: list[int], chunked: bool) -> None:
+    if chunked:
+        framed = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:1000], body[1000:]) if part) + b"0\r\n\r\n"
+        answer = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + framed
+    else:
+        answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+    pieces = []
+    for cut in cuts:
+        pieces.append(answer[:cut])
+        answer = answer[cut:]
+    pieces.append(answer)
+
+    async def exchange() -> bytes:
+        async with raw(saying(*filter(None, pieces))) as url:
+            pool = LoopbackPool(1, 15, 5)
+            response = await pool.post(f"{url}/", {"data": b"q"})
+            pool.close()
+            assert response is not None
+            return await response.read()
+
+    assert asyncio.run(exchange()) == body
