@@ -1,4 +1,4 @@
-"""What stands around every server's routes: error envelopes, session cookies, the rollout path prefix.
+"""What stands around every server's routes: error envelopes and session cookies.
 
 Plain ASGI classes: Starlette's `BaseHTTPMiddleware` would cost 0.3 ms per request and layer.
 """
@@ -23,7 +23,6 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend.io.json_codec import dumps, loads
-from backend.servers.rollout_correlation import is_rollout_id
 
 logger = logging.getLogger(__name__)
 
@@ -33,9 +32,8 @@ UPSTREAM_STATUS_HEADER = "x-gym-upstream-status"
 _KNOWN_COOKIES = 10_000
 _RUN_SECRET = secrets.token_hex(32)
 
-ROLLOUT_PREFIX = re.compile(r"^/ng-rollout/(?P<id>[^/]+)(?P<capture>/training-token-capture)?(?P<rest>/.*)$")
 _MOST_HOPS = 8
-_QUOTED_ANSWER = re.compile(r"Hit an exception in \S+ calling an inner server: (?P<body>b['\"].*)", re.DOTALL)
+_QUOTED_ANSWER = re.compile(r"(?:Hit an exception in \S+ calling an inner server: )+(?P<body>b['\"].*)", re.DOTALL)
 
 
 class ErrorEnvelope:
@@ -73,10 +71,9 @@ class ErrorEnvelope:
         headers = [(b"content-type", b"application/json")]
         if isinstance(error, aiohttp.ClientResponseError):
             inner = getattr(error, "response_content", b"")
-            # The status that started it survives every hop, so that whoever reports the failure can tell 401 from 500.
-            status = (error.headers.get(UPSTREAM_STATUS_HEADER) if error.headers else None) or str(error.status)
+            status = upstream_status(error)
             # A client that gave up (too many redirects, say) has a status of 0 and no body; its own words are all there is.
-            quoted = repr(inner) if inner or error.status else repr(str(error).encode())
+            quoted = _quoted(inner) if inner or error.status else repr(str(error).encode())
             text = f"Hit an exception in {self.server_name} calling an inner server: {quoted}"
             if status != "0":
                 headers.append((UPSTREAM_STATUS_HEADER.encode(), status.encode()))
@@ -89,8 +86,22 @@ class ErrorEnvelope:
         await send({"type": "http.response.body", "body": body})
 
 
+def _quoted(body: bytes) -> str:
+    """An inner server's answer in ours: an answer that quotes one itself as it is, for each quoting doubles the backslashes."""
+    try:
+        text = loads(body)
+    except ValueError:
+        return repr(body)
+    return text if isinstance(text, str) and _QUOTED_ANSWER.match(text) else repr(body)
+
+
 def _last_frames(error: BaseException) -> str:
     return "".join(traceback.format_exception(error, limit=-8)).rstrip()
+
+
+def upstream_status(error: aiohttp.ClientResponseError) -> str:
+    """The status that started it: it survives every hop, so that whoever reports the failure can tell 401 from 500."""
+    return (error.headers.get(UPSTREAM_STATUS_HEADER) if error.headers else None) or str(error.status)
 
 
 def innermost_error(body: str) -> str:
@@ -111,6 +122,11 @@ def innermost_error(body: str) -> str:
     return body
 
 
+def signing_key(cookie_name: str, secret: str | None = None) -> str:
+    """What a server's session cookies and tokens are signed with: nobody outside can guess it. `secret` is the run's, where there is one."""
+    return f"{cookie_name}:{secret or _RUN_SECRET}"
+
+
 class SessionCookies:
     """Gives every request a session id in `request.session`, carried by a signed cookie that each answer repeats.
 
@@ -120,7 +136,7 @@ class SessionCookies:
     def __init__(self, app: ASGIApp, cookie_name: str, secret: str | None = None) -> None:
         self.app = app
         self.cookie_name = cookie_name
-        self.signer = TimestampSigner(f"{cookie_name}:{secret or _RUN_SECRET}")
+        self.signer = TimestampSigner(signing_key(cookie_name, secret))
         self.verified: dict[str, str] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -183,18 +199,3 @@ def _cookie_value(header: str | None, name: str) -> str | None:
     except CookieError:
         return None
     return morsel.value if morsel else None
-
-
-class RolloutPathPrefix:
-    """Lets every route also be reached below `/ng-rollout/<rollout id>`; an id of another form is not found."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            match = ROLLOUT_PREFIX.match(scope["path"])
-            if match and is_rollout_id(match["id"]):
-                rest = (match["capture"] or "") + match["rest"]
-                scope = {**scope, "path": rest, "raw_path": rest.encode()}
-        await self.app(scope, receive, send)

@@ -7,19 +7,24 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from enum import StrEnum
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fastapi import FastAPI
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from backend.config.config_types import AggregateMetrics, AggregateMetricsRequest, BaseRunServerInstanceConfig, Domain
 from backend.metrics.reward_profile import AggregateMetricsMixin
 from backend.responses.schema import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from backend.servers.endpoint import add_json_route
-from backend.servers.middleware import RolloutPathPrefix
+from backend.servers.judge import judge_failsafe
+from backend.servers.rollout_correlation import RolloutContextMiddleware
 from backend.servers.server_utils import SimpleServer
 
+if TYPE_CHECKING:
+    from backend.servers.mcp_tools import CatchAll, MCPTool
+
 __all__ = [
+    "NEMO_GYM_MCP_METADATA_KEY",
     "AggregateMetrics",
     "AggregateMetricsRequest",
     "BaseMultiRewardVerifyResponse",
@@ -33,6 +38,9 @@ __all__ = [
     "ReverifyMode",
     "SimpleResourcesServer",
 ]
+
+NEMO_GYM_MCP_METADATA_KEY = "mcp"
+"""Where `/seed_session` says how to reach the tools over MCP."""
 
 
 class ReverifyMode(StrEnum):
@@ -52,6 +60,7 @@ class BaseResourcesServerConfig(BaseRunServerInstanceConfig):
 
     domain: Domain | None = None
     expose_tools_over_mcp: bool = False
+    """Whether the tools are offered over MCP as well, at `/mcp`."""
 
 
 class BaseRunRequest(BaseModel):
@@ -84,9 +93,18 @@ class BaseSeedSessionRequest(BaseModel):
 
 
 class BaseSeedSessionResponse(BaseModel):
-    """Nothing, unless a subclass says otherwise."""
+    """Nothing, unless a subclass says otherwise. Of servers that offer their tools over MCP, `mcp`: how to reach them in this session."""
 
     model_config = ConfigDict(extra="allow")
+
+    mcp: dict[str, Any] | None = None
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_is_not_offered(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = write(self)
+        if self.mcp is None:
+            fields.pop("mcp", None)
+        return fields
 
 
 class SimpleResourcesServer(AggregateMetricsMixin, SimpleServer):
@@ -98,9 +116,9 @@ class SimpleResourcesServer(AggregateMetricsMixin, SimpleServer):
         """An application with `/seed_session`, `/verify`, `/aggregate_metrics` and `/reverify_mode`."""
         app = FastAPI()
         self.setup_session_middleware(app)
-        app.add_middleware(RolloutPathPrefix)
+        app.add_middleware(RolloutContextMiddleware)
         add_json_route(app, "/seed_session", self.seed_session)
-        add_json_route(app, "/verify", self.verify)
+        add_json_route(app, "/verify", judge_failsafe(self.verify))
         add_json_route(app, "/aggregate_metrics", self.aggregate_metrics)
         add_json_route(app, "/reverify_mode", self.reverify_mode, methods=("GET",))
         return app
@@ -116,3 +134,18 @@ class SimpleResourcesServer(AggregateMetricsMixin, SimpleServer):
     async def reverify_mode(self) -> str:
         """How `gym eval reverify` may treat this verifier."""
         return type(self.config).REVERIFY_MODE.value
+
+    def mcp_tools(self, harvested: list[MCPTool], catchall: CatchAll) -> list[MCPTool] | None:
+        """The tools to offer over MCP: the POST routes with a fixed path (`harvested`), unless a subclass chooses.
+
+        `catchall.tool(name, schema, description)` makes a tool of the route `POST /{name}`. None or an empty list offers nothing.
+        """
+        return harvested
+
+    def mcp_allowed_tools_for_session(self, seed_body: dict[str, Any]) -> list[str] | None:
+        """Names of the tools that the session started with `seed_body` (the JSON sent to `/seed_session`) may call; None for all."""
+        return None
+
+    def normalize_tool_name(self, name: str) -> str:
+        """The name under which `verify` knows the tool that an MCP client calls `name`."""
+        return name.removeprefix(f"mcp__{self.config.name}__")

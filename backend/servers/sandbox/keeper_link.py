@@ -1,0 +1,161 @@
+"""The server's side of a keeper: starts commands through it, and waits for what becomes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from backend.io.json_codec import dumps, loads
+from backend.servers.sandbox.output import LimitedOutput, collect
+from backend.servers.sandbox.providers.base import SandboxError
+
+_SCRIPT = Path(__file__).with_name("keeper.py")
+_PACKET = 1 << 12
+_LATE_OUTPUT_SECONDS = 0.2
+"""How long the output of a command that has ended is waited for: something it left in the background may hold the pipe open."""
+_END_SECONDS = 10.0
+_NEEDED_BY_PYTHON = ("LD_LIBRARY_PATH", "PYTHONHOME")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended: its exit code (128 + the signal's number for a signal), or None when its time was up."""
+
+    code: int | None
+    stdout: str
+    stderr: str
+
+
+class KeeperLink:
+    """One keeper process, and the commands that run below it. `root` is the folder that ends with it."""
+
+    def __init__(self, root: Path) -> None:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_SCRIPT), str(theirs.fileno()), str(root)],
+                pass_fds=[theirs.fileno()],
+                env={name: os.environ[name] for name in _NEEDED_BY_PYTHON if name in os.environ},
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        self._waiting: dict[int, asyncio.Future[int]] = {}
+        self._count = 0
+        self._open = True
+        asyncio.get_running_loop().add_reader(self._control, self._hear)
+
+    @property
+    def alive(self) -> bool:
+        """Whether commands can be run."""
+        return self._open
+
+    async def run(
+        self, argv: Sequence[str], *, cwd: str, env: dict[str, str], timeout_s: float | None, output_limit: int
+    ) -> Ended:
+        """Run a command to its end, or kill its process group after `timeout_s` and when cancelled.
+
+        Raises `SandboxError` when it cannot be started, and when the keeper is gone.
+        """
+        if not self._open:
+            raise SandboxError("the sandbox has ended")
+        self._count += 1
+        number = self._count
+        ended = self._waiting[number] = asyncio.get_running_loop().create_future()
+        outputs = LimitedOutput(output_limit), LimitedOutput(output_limit)
+        readers = [
+            asyncio.create_task(collect(pipe, kept))
+            for pipe, kept in zip(self._start(number, argv, cwd, env), outputs, strict=True)
+        ]
+        code: int | None = None
+        try:
+            done, _ = await asyncio.wait({ended}, timeout=timeout_s)
+            if done:
+                code = ended.result()
+            else:
+                self._send({"kill": number})
+                await asyncio.wait({ended}, timeout=_END_SECONDS)
+        except asyncio.CancelledError:
+            self._send({"kill": number})
+            raise
+        finally:
+            self._waiting.pop(number, None)
+            await _give_up_after(readers, _LATE_OUTPUT_SECONDS)
+        code = 128 - code if code is not None and code < 0 else code
+        return Ended(code, outputs[0].text(), outputs[1].text())
+
+    async def close(self) -> None:
+        """End every process of the sandbox and the keeper, which deletes the folder."""
+        self._lose()
+        try:
+            await asyncio.to_thread(self._process.wait, _END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            await asyncio.to_thread(self._process.wait)
+
+    def _start(self, number: int, argv: Sequence[str], cwd: str, env: dict[str, str]) -> tuple[int, int]:
+        """Send the request; the read ends of the command's stdout and stderr."""
+        out, out_theirs = os.pipe()
+        err, err_theirs = os.pipe()
+        request = os.memfd_create("sandbox-request")
+        try:
+            os.write(request, dumps({"argv": list(argv), "cwd": cwd, "env": env}))
+            os.lseek(request, 0, os.SEEK_SET)
+            socket.send_fds(self._control, [dumps({"start": number})], [request, out_theirs, err_theirs])
+        except OSError as error:
+            os.close(out)
+            os.close(err)
+            self._lose()
+            raise SandboxError(f"the sandbox does not take commands any more: {error.strerror}") from error
+        finally:
+            for descriptor in (request, out_theirs, err_theirs):
+                os.close(descriptor)
+        return out, err
+
+    def _send(self, message: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):
+            self._control.send(dumps(message))
+
+    def _hear(self) -> None:
+        try:
+            data = self._control.recv(_PACKET, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._lose()
+            return
+        message = loads(data)
+        future = self._waiting.get(message.get("ended", message.get("failed")))
+        if future is None or future.done():
+            return
+        if "failed" in message:
+            future.set_exception(SandboxError(f"the command cannot be started: {message['error']}"))
+        else:
+            future.set_result(message["code"])
+
+    def _lose(self) -> None:
+        if self._open:
+            self._open = False
+            asyncio.get_running_loop().remove_reader(self._control)
+            with contextlib.suppress(OSError):
+                self._control.shutdown(socket.SHUT_RDWR)  # a process forked meanwhile may hold the socket open
+            self._control.close()
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(SandboxError("the sandbox ended while the command ran"))
+
+
+async def _give_up_after(tasks: list[asyncio.Task[None]], seconds: float) -> None:
+    _, late = await asyncio.wait(tasks, timeout=seconds)
+    for task in late:
+        task.cancel()
+    await asyncio.gather(*late, return_exceptions=True)

@@ -1,0 +1,1 @@
+from backend.servers.mcp_auto_exposure import *

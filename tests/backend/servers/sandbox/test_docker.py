@@ -1,0 +1,282 @@
+"""Docker sandboxes against a `docker` program that notes how it is called and plays the daemon with folders of this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backend.servers.sandbox import (
+    AsyncSandbox,
+    SandboxCreateError,
+    SandboxCreateVerificationError,
+    SandboxError,
+    SandboxSpec,
+    SandboxStatus,
+    create_provider,
+)
+from backend.servers.sandbox.providers.base import SandboxConfigError
+from backend.servers.sandbox.providers.docker import DockerCreateConfig, DockerProvider
+
+FAKE = """#!{python} -IS
+import json, os, shutil, subprocess, sys
+home = {home!r}
+words = sys.argv[1:]
+with open(home + "/calls", "a") as file:
+    file.write(json.dumps({{"argv": words, "env": dict(os.environ)}}) + "\\n")
+def fail(text, code=1):
+    sys.stderr.write(text + "\\n")
+    sys.exit(code)
+def told(name):
+    return os.path.exists(home + "/" + name)
+def value(flag):
+    return words[words.index(flag) + 1]
+if words[0] == "run":
+    if told("no-daemon"):
+        fail("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", 125)
+    os.makedirs(home + "/" + value("--name") + "/work", exist_ok=True)
+    print("0123456789ab")
+elif words[0] == "exec":
+    at = next(i for i, word in enumerate(words) if word.startswith("gym-sandbox-"))
+    root = home + "/" + words[at]
+    if not os.path.isdir(root):
+        fail("Error response from daemon: No such container: " + words[at])
+    command = words[at + 1:]
+    if told("no-shell") and command[0] == "/bin/sh":
+        fail("OCI runtime exec failed: exec: \\"/bin/sh\\": no such file", 126)
+    if command[0] == "mkdir":
+        command[-1] = root + command[-1]
+    where = root + (value("--workdir") if "--workdir" in words[:at] else "/work")
+    shown = subprocess.run(command, cwd=where, env=dict(os.environ, HOME="/root"), capture_output=True)
+    sys.stdout.buffer.write(shown.stdout.replace(root.encode(), b""))
+    sys.stderr.buffer.write(shown.stderr)
+    sys.exit(shown.returncode)
+elif words[0] == "cp":
+    def local(path):
+        name, colon, rest = path.partition(":")
+        return home + "/" + name + rest if colon else path
+    source, target = (local(word) for word in words[-2:])
+    if not os.path.exists(source):
+        fail("Error response from daemon: Could not find the file")
+    (shutil.copytree if os.path.isdir(source) else shutil.copy)(source, target)
+elif words[0] == "inspect":
+    if not os.path.isdir(home + "/" + words[-1]):
+        fail("Error: No such object: " + words[-1])
+    print("running")
+elif words[0] == "port":
+    if words[-1] != "8000/tcp":
+        fail("Error: No public port " + words[-1])
+    print("127.0.0.1:49153")
+elif words[0] == "rm":
+    if told("stuck"):
+        fail("Error response from daemon: driver failed to remove")
+    if not os.path.isdir(home + "/" + words[-1]):
+        fail("Error response from daemon: No such container: " + words[-1])
+    shutil.rmtree(home + "/" + words[-1])
+"""
+
+
+@dataclass
+class Daemon:
+    """The fake program, and what it was asked."""
+
+    home: Path
+
+    @property
+    def binary(self) -> str:
+        return str(self.home / "docker")
+
+    def calls(self, verb: str) -> list[dict[str, Any]]:
+        lines = (self.home / "calls").read_text().splitlines()
+        return [call for call in map(json.loads, lines) if call["argv"][0] == verb]
+
+    def run_words(self) -> list[str]:
+        words: list[str] = self.calls("run")[-1]["argv"]
+        return words
+
+    def box(self, spec: SandboxSpec, **settings: Any) -> AsyncSandbox:
+        return AsyncSandbox({"docker": {"binary": self.binary, **settings}}, spec)
+
+    def tell(self, what: str) -> None:
+        (self.home / what).touch()
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Daemon:
+    home = tmp_path / "daemon"
+    home.mkdir()
+    program = home / "docker"
+    program.write_text(FAKE.format(python=sys.executable, home=str(home)))
+    program.chmod(0o755)
+    return Daemon(home)
+
+
+SPEC = SandboxSpec(image="docker://ubuntu:22.04")
+
+
+async def test_a_sandbox_is_one_container_from_start_to_stop(daemon: Daemon) -> None:
+    async with daemon.box(SPEC) as box:
+        sandbox_id = (await box.serialize())["sandbox_id"]
+        assert daemon.run_words() == [
+            "run", "--detach", "--rm", "--name", sandbox_id, "--label", f"nemo-gym.sandbox={sandbox_id}", "--init",
+            "--entrypoint", "/bin/sh", "ubuntu:22.04", "-c", "while :; do sleep 86400; done",
+        ]  # fmt: skip
+        assert await box.status() is SandboxStatus.RUNNING
+        result = await box.exec("echo out; echo err >&2; exit 3", cwd="/work", user="root")
+        assert (result.stdout, result.stderr, result.return_code, result.error_type) == ("out\n", "err\n", 3, None)
+        words = daemon.calls("exec")[-1]["argv"]
+        assert words[3:] == [
+            "--workdir", "/work", "--user", "root", sandbox_id, "/bin/sh", "-c", "echo out; echo err >&2; exit 3",
+        ]  # fmt: skip
+    assert daemon.calls("rm")[-1]["argv"] == ["rm", "--force", "--volumes", sandbox_id]
+    assert not (daemon.home / sandbox_id).exists()
+
+
+async def test_all_that_a_request_and_the_settings_say(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEMO_GYM_TEAM", "evals")
+    monkeypatch.setenv("NEMO_GYM_RUN_ID", "r1")
+    spec = SandboxSpec(
+        image="img",
+        ttl_s=90,
+        workdir="/app",
+        metadata={"instance_id": "a b"},
+        resources={"cpu": 1.5, "memory_mib": 512, "disk_gib": 20, "gpu": 1},  # type: ignore[arg-type]
+        ports=[8000],  # type: ignore[arg-type]
+        provider_options={"volumes": ["/a:/b:ro"], "run_args": ["--device", "/dev/kvm"]},
+    )
+    create = {
+        "network": "none", "read_only": True, "cap_drop": ["ALL"], "security_opt": ["no-new-privileges"], "pids_limit": 64,
+        "extra_run_args": ["-v", "/x:/y"],
+    }  # fmt: skip
+    async with daemon.box(spec, create=create) as box:
+        text = " ".join(daemon.run_words())
+        for piece in (
+            "--label nemo-gym.team=evals", "--label nemo-gym.run_id=r1", "--label nemo-gym.metadata.instance_id=a b",
+            "--network none", "--read-only", "--cap-drop ALL", "--security-opt no-new-privileges", "--pids-limit 64",
+            "--cpus 1.5", "--memory 512m", "--gpus 1", "--workdir /app", "--publish 127.0.0.1::8000",
+            "-v /x:/y --volume /a:/b:ro --device /dev/kvm --entrypoint /bin/sh img -c sleep 90",
+        ):  # fmt: skip
+            assert piece in text
+        assert (await box.endpoint(8000)).endpoint == "http://127.0.0.1:49153"
+        with pytest.raises(SandboxError, match="find port 9"):
+            await box.endpoint(9)
+    entry = SandboxSpec(image="img", entrypoint=["/usr/bin/tini", "-s", "/run.sh"], resources={"cpu": 2})  # type: ignore[arg-type]
+    async with daemon.box(entry, create={"apply_resource_limits": False}):
+        words = daemon.run_words()
+        assert words[-5:] == ["--entrypoint", "/usr/bin/tini", "img", "-s", "/run.sh"]
+        assert "--init" not in words and "--cpus" not in words
+
+
+async def test_what_variables_hold_is_not_in_the_process_list(daemon: Daemon) -> None:
+    spec = SandboxSpec(image="img", env={"API_KEY": "sk-1", "PATH": "/opt/bin"})
+    async with daemon.box(spec) as box:
+        run = daemon.calls("run")[-1]
+        assert "sk-1" not in " ".join(run["argv"]) and run["env"]["API_KEY"] == "sk-1"
+        assert "PATH=/opt/bin" in run["argv"] and run["env"]["PATH"] == os.environ["PATH"]
+        await box.exec("true", env={"TOKEN": "t-2"})
+        call = daemon.calls("exec")[-1]
+        assert call["argv"][:3] == ["exec", "--env", "TOKEN"] and call["env"]["TOKEN"] == "t-2"
+        with pytest.raises(SandboxConfigError, match="no name"):
+            await box.exec("true", env={"A=B": "x"})
+
+
+async def test_a_command_whose_time_is_up_is_killed_in_the_container(daemon: Daemon) -> None:
+    async with daemon.box(SPEC) as box:
+        began = time.monotonic()
+        result = await box.exec("exec sleep 300", timeout_s=1)
+        assert time.monotonic() - began < 10
+        assert (result.return_code, result.error_type) == (125, "timeout")
+        killer = daemon.calls("exec")[-1]["argv"]
+        mark = daemon.calls("exec")[-2]["env"]["GYM_SANDBOX_EXEC_ID"]
+        assert killer[-1] == f"GYM_SANDBOX_EXEC_ID={mark}" and killer[1:3] == ["--user", "0"]
+        # The fake runs commands on this machine: the script has just found the orphan by its mark and ended it.
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    assert mark.encode() not in (entry / "environ").read_bytes()
+                except OSError:
+                    continue
+
+
+async def test_a_container_that_is_gone_is_the_runtimes_failure(daemon: Daemon) -> None:
+    box = await daemon.box(SPEC).start()
+    (daemon.home / (await box.serialize())["sandbox_id"]).rename(daemon.home / "elsewhere")
+    result = await box.exec("true")
+    assert (result.return_code, result.error_type) == (125, "sandbox") and "No such container" in (result.stderr or "")
+    assert await box.status() is SandboxStatus.STOPPED
+    await box.stop()
+
+
+async def test_files_go_in_and_out(daemon: Daemon, tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("hello")
+    async with daemon.box(SandboxSpec(image="img", files={"/etc/notes": "n"})) as box:
+        root = daemon.home / (await box.serialize())["sandbox_id"]
+        assert (root / "etc/notes").read_text() == "n"
+        await box.upload(source, "/opt/deep/in.txt")
+        assert daemon.calls("exec")[-1]["argv"][3:] == [root.name, "mkdir", "-p", "--", "/opt/deep"]
+        assert daemon.calls("cp")[-1]["argv"] == ["cp", str(source), f"{root.name}:/opt/deep/in.txt"]
+        await box.upload(source, "rel.txt")
+        await box.upload(source, "~/.m2/settings.xml")
+        assert (root / "work/rel.txt").exists() and (root / "root/.m2/settings.xml").exists()
+        await box.download("/opt/deep/in.txt", tmp_path / "new" / "out.txt")
+        assert (tmp_path / "new" / "out.txt").read_text() == "hello"
+        assert "--follow-link" in daemon.calls("cp")[-1]["argv"]
+        with pytest.raises(SandboxError, match="no regular file"):
+            await box.download("/opt/deep", tmp_path / "folder")
+        with pytest.raises(SandboxError, match="Could not find the file"):
+            await box.download("/missing", tmp_path / "x")
+
+
+async def test_create_says_what_is_wrong(daemon: Daemon) -> None:
+    with pytest.raises(SandboxConfigError, match="image"):
+        await daemon.box(SandboxSpec()).start()
+    with pytest.raises(SandboxConfigError, match="image"):
+        await daemon.box(SandboxSpec(image="--privileged")).start()
+    with pytest.raises(SandboxConfigError, match="`volume` is no option"):
+        await daemon.box(SandboxSpec(image="img", provider_options={"volume": "x"})).start()
+    with pytest.raises(SandboxConfigError, match="list of texts"):
+        await daemon.box(SandboxSpec(image="img", provider_options={"volumes": [1]})).start()
+    daemon.tell("no-shell")
+    with pytest.raises(SandboxCreateVerificationError, match="no command in it"):
+        await daemon.box(SPEC).start()
+    assert daemon.calls("rm"), "the container that fails is removed"
+    daemon.tell("no-daemon")
+    with pytest.raises(SandboxCreateError, match="Cannot connect to the Docker daemon"):
+        await daemon.box(SPEC).start()
+
+
+async def test_without_docker_there_is_one_clear_message() -> None:
+    with pytest.raises(SandboxCreateError, match=r"cannot run `/no/docker`[\s\S]*install Docker") as caught:
+        await AsyncSandbox({"docker": {"binary": "/no/docker"}}, SPEC).start()
+    assert isinstance(caught.value, RuntimeError)
+
+
+async def test_a_container_that_cannot_be_removed_is_told(daemon: Daemon) -> None:
+    box = await daemon.box(SPEC).start()
+    daemon.tell("stuck")
+    with pytest.raises(SandboxError, match="driver failed to remove"):
+        await box.stop()
+
+
+async def test_another_process_can_connect(daemon: Daemon) -> None:
+    provider = DockerProvider(create=DockerCreateConfig(network="host"), binary=daemon.binary)
+    box = await AsyncSandbox(provider, SPEC).start()
+    other = await AsyncSandbox.connect(await box.serialize(), provider={"docker": {"binary": daemon.binary}})
+    assert (await other.exec("echo same")).stdout == "same\n"
+    await other.stop()
+    for sandbox_id in (other._spec, "--all", "gym-sandbox-none"):
+        with pytest.raises((SandboxError, SandboxConfigError)):
+            await AsyncSandbox.connect({"sandbox_id": sandbox_id}, provider=provider)
+    await box.stop()
+
+
+def test_settings_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(SandboxConfigError, match="netwrk"):
+        create_provider({"docker": {"create": {"netwrk": "none"}}})
