@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
+from http.cookies import SimpleCookie
 from typing import Any
 
 from fastapi import Request, Response
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict, Field
 
 from nemo_gym.base_resources_server import BaseRunRequest, BaseVerifyResponse
 from nemo_gym.base_responses_api_agent import (
@@ -19,19 +17,23 @@ from nemo_gym.base_responses_api_agent import (
 )
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
 from nemo_gym.openai_utils import (
-    NeMoGymEasyInputMessage,
-    NeMoGymFunctionCallOutput,
     NeMoGymResponse,
     NeMoGymResponseCreateParamsNonStreaming,
     NeMoGymResponseFunctionToolCall,
-    NeMoGymResponseOutputMessage,
-    NeMoGymResponseUsage,
-    accumulate_response_usage,
 )
-from nemo_gym.server_utils import ClientResponse, get_response_json, raise_for_status
-from responses_api_agents.simple_agent.tool_calls import RefusedToolCall, tool_arguments, tool_path
-
-Cookies = dict[str, str]
+from nemo_gym.server_utils import ClientResponse, get_response_json
+from responses_api_agents.simple_agent.exchange import (
+    Cookies,
+    ask_model,
+    cookie_values,
+    cookies_of,
+    post,
+    request_to_self,
+    set_cookies,
+)
+from responses_api_agents.simple_agent.loop import DEFAULT_IDLE_TURNS, Conversation, Limits, converse, function_calls
+from responses_api_agents.simple_agent.tool_calls import ToolOutcome, call_environment
+from responses_api_agents.simple_agent.trajectory import HIDDEN_KEY, PUBLIC_KEY, TrajectoryRecorder, finished
 
 
 class SimpleAgentConfig(BaseResponsesAPIAgentConfig):
@@ -41,8 +43,10 @@ class SimpleAgentConfig(BaseResponsesAPIAgentConfig):
     model_server: ModelServerRef
     max_steps: int | None = None
     """Model calls per rollout; null: as many as it takes."""
-    max_idle_turns: int = 8
-    """Turns in a row with neither a tool call nor a message (reasoning only) after which the rollout ends as it is."""
+    max_idle_turns: int = Field(default=DEFAULT_IDLE_TURNS, ge=1)
+    """Turns in a row that reach no tool and give no message (reasoning only, say) after which the rollout ends as it is."""
+    max_seconds: float | None = Field(default=None, gt=0)
+    """Seconds for the loop of one rollout, after which it ends as it is; null: as long as it takes."""
 
 
 class SimpleAgentRunRequest(BaseRunRequest):
@@ -57,25 +61,25 @@ class SimpleAgentVerifyResponse(BaseVerifyResponse):
     model_config = ConfigDict(extra="allow")
 
 
-_NO_SUCH_TOOL = 404
+class _Servers:
+    """The two servers that a rollout of this agent talks to, with the session's cookies of each."""
 
+    def __init__(self, agent: SimpleAgent, model_path: str, environment_cookies: Cookies) -> None:
+        self.agent = agent
+        self.model_path = model_path
+        self.environment_cookies = environment_cookies
+        self.model_cookies: Cookies = {}
 
-@dataclass(slots=True)
-class _Conversation:
-    """One pass through the loop."""
+    async def ask(self, request: dict[str, Any]) -> NeMoGymResponse:
+        server = self.agent.config.model_server.name
+        return await ask_model(self.agent.server_client, server, self.model_path, request, self.model_cookies)
 
-    request: dict[str, Any]
-    """Body of the next model call: the caller's, its `input` growing by every new item."""
-    environment_cookies: Cookies
-    model_cookies: Cookies = field(default_factory=dict)
-    items: list[Any] = field(default_factory=list)
-    """Everything new, in order."""
-    usage: NeMoGymResponseUsage | None = None
+    async def call_tool(self, call: NeMoGymResponseFunctionToolCall) -> ToolOutcome:
+        server = self.agent.config.resources_server.name
+        return await call_environment(self.agent.server_client, server, call, self.environment_cookies)
 
-    def add(self, items: Iterable[Any]) -> None:
-        for item in items:
-            self.items.append(item)
-            self.request["input"].append(item.model_dump(exclude_unset=True))
+    def calls_to_run(self, answer: NeMoGymResponse) -> list[NeMoGymResponseFunctionToolCall]:
+        return function_calls(answer.output)
 
 
 class SimpleAgent(SimpleResponsesAPIAgent):
@@ -90,124 +94,50 @@ class SimpleAgent(SimpleResponsesAPIAgent):
 
         The caller's cookies go to the resources server; those that both servers set are set on the reply.
         """
-        conversation = _Conversation(_first_request(body), _cookies_of(request))
-        model_path = self.url_path_for_request("/v1/responses", request)
-        steps = idle_turns = 0
-        while True:
-            answer = await self._ask_model(conversation, model_path)
-            steps += 1
-            conversation.add(answer.output)
-            conversation.usage = accumulate_response_usage(conversation.usage, answer.usage)
-            if answer.incomplete_details is not None:
-                break
-            calls = [item for item in answer.output if isinstance(item, NeMoGymResponseFunctionToolCall)]
-            if not calls and any(map(_is_message_of_the_model, answer.output)):
-                break
-            outcomes = [await self._call_tool(call, conversation) for call in calls]
-            conversation.add([output for output, _ in outcomes])
-            idle_turns = 0 if any(reached for _, reached in outcomes) else idle_turns + 1
-            if idle_turns >= self.config.max_idle_turns or (self.config.max_steps and steps >= self.config.max_steps):
-                break
-        for name, value in {**conversation.environment_cookies, **conversation.model_cookies}.items():
-            response.set_cookie(name, value)
-        return answer.model_copy(update={"output": conversation.items, "usage": conversation.usage})
+        conversation = Conversation.begin(body)
+        servers = _Servers(self, self.url_path_for_request("/v1/responses", request), cookies_of(request))
+        recorder = self._recorder(request)
+        config = self.config
+        limits = Limits(config.max_steps, config.max_idle_turns, config.max_seconds)
+        result = await converse(conversation, servers, limits, recorder)
+        set_cookies(response, servers.environment_cookies, servers.model_cookies)
+        return result.model_copy(update={HIDDEN_KEY: recorder.record(conversation, result)}) if recorder else result
 
     async def run(self, request: Request, body: SimpleAgentRunRequest) -> SimpleAgentVerifyResponse:
         """One rollout: seed the session, run the loop, verify (or give the configured reward when verification is skipped)."""
-        cookies = _cookies_of(request)
-        seeded = await self._post_to_environment("/seed_session", body.model_dump(exclude_unset=True), cookies)
-        await raise_for_status(seeded)
+        cookies = cookies_of(request)
+        await self._post_to_environment("/seed_session", body.model_dump(exclude_unset=True), cookies)
 
         side = Response()
-        inner = _request_to_self(request, self.url_path_for_run("/v1/responses", body), cookies)
-        trajectory = await self.responses(inner, side, body.responses_create_params)
+        inner = request_to_self(request, self.url_path_for_run("/v1/responses", body), self.rollout_id_from_run(body), cookies)
+        result = await self.responses(inner, side, body.responses_create_params)
         for header in side.headers.getlist("set-cookie"):
-            cookies.update(_values(SimpleCookie(header)))
+            cookies.update(cookie_values(SimpleCookie(header)))
+        recorded = (result.model_extra or {}).pop(HIDDEN_KEY, None)
 
-        judged = {**body.model_dump(), "response": trajectory.model_dump()}
+        row = body.model_dump()
+        judged = {**row, "response": result.model_dump()}
         if self.config.skip_verification:
             judged |= {"reward": self.config.skip_verification_reward, "verification_skipped": True}
-            return SimpleAgentVerifyResponse.model_validate(judged)
-        verified = await self._post_to_environment("/verify", judged, cookies)
-        await raise_for_status(verified)
-        return SimpleAgentVerifyResponse.model_validate(await get_response_json(verified))
+        else:
+            judged = await get_response_json(await self._post_to_environment("/verify", judged, cookies))
+        if recorded is not None:
+            judged |= {PUBLIC_KEY: finished(recorded, row, judged.get("resolved"))}
+        return SimpleAgentVerifyResponse.model_validate(judged)
 
     async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
         """What the resources server makes of the rollouts: it knows the environment's own metrics."""
-        answer = await self.server_client.post(
-            server_name=self.config.resources_server.name, url_path="/aggregate_metrics", json=body
-        )
-        await raise_for_status(answer)
+        answer = await self._post_to_environment("/aggregate_metrics", body)
         return AggregateMetrics.model_validate(await get_response_json(answer))
 
-    async def _ask_model(self, conversation: _Conversation, path: str) -> NeMoGymResponse:
-        name = self.config.model_server.name
-        answer = await self.server_client.post(
-            server_name=name, url_path=path, json=conversation.request, cookies=conversation.model_cookies
-        )
-        await raise_for_status(answer)
-        conversation.model_cookies.update(_values(answer.cookies))
-        try:
-            return NeMoGymResponse.model_validate(await get_response_json(answer))
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            reason = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
-        except ValueError as error:
-            reason = f"not JSON: {error}"
-        raise RuntimeError(f"the answer of model server `{name}` is no response object: {reason}")
+    def _recorder(self, request: Request) -> TrajectoryRecorder | None:
+        rollout_id = request.path_params.get("rollout_id")
+        if not rollout_id or not self.server_client.global_config_dict.get("observability_enabled"):
+            return None
+        return TrajectoryRecorder(rollout_id, self.config.model_server.model_dump())
 
-    async def _call_tool(
-        self, call: NeMoGymResponseFunctionToolCall, conversation: _Conversation
-    ) -> tuple[NeMoGymFunctionCallOutput, bool]:
-        """A tool's answer as the model will see it, whatever its status, for models can mend their calls; and whether there is such a tool."""
-        try:
-            path, arguments = tool_path(call.name), tool_arguments(call.arguments)
-        except RefusedToolCall as refusal:
-            output, reached = refusal.output, False
-        else:
-            answer = await self._post_to_environment(path, arguments, conversation.environment_cookies)
-            output, reached = (await answer.read()).decode("utf-8", "replace"), answer.status != _NO_SUCH_TOOL
-        return NeMoGymFunctionCallOutput(type="function_call_output", call_id=call.call_id, output=output), reached
-
-    async def _post_to_environment(self, path: str, body: Any, cookies: Cookies) -> ClientResponse:
-        """The answer of the resources server. Its cookies are added to `cookies`, not put in their place: an error sets none."""
-        answer = await self.server_client.post(
-            server_name=self.config.resources_server.name, url_path=path, json=body, cookies=cookies
-        )
-        cookies.update(_values(answer.cookies))
-        return answer
-
-
-def _first_request(body: NeMoGymResponseCreateParamsNonStreaming) -> dict[str, Any]:
-    if isinstance(body.input, str):
-        body = body.model_copy(update={"input": [NeMoGymEasyInputMessage(role="user", content=body.input, type="message")]})
-    return body.model_dump(exclude_unset=True)
-
-
-def _is_message_of_the_model(item: Any) -> bool:
-    if isinstance(item, NeMoGymResponseOutputMessage):
-        return True
-    return isinstance(item, NeMoGymEasyInputMessage) and item.role == "assistant"
-
-
-def _request_to_self(request: Request, path: str, cookies: Cookies) -> Request:
-    """`request` as if it had come to `path` with `cookies`, so that a subclass' own `responses` sees what it would over HTTP."""
-    headers = [(name, value) for name, value in request.scope["headers"] if name != b"cookie"]
-    if cookies:
-        sent = SimpleCookie(cookies).output(attrs=[], header="", sep=";").strip()
-        headers.append((b"cookie", sent.encode("latin-1", "replace")))
-    return Request({**request.scope, "path": path, "raw_path": path.encode(), "headers": headers})
-
-
-def _cookies_of(request: Request) -> Cookies:
-    try:
-        return _values(SimpleCookie(request.headers.get("cookie", "")))
-    except CookieError:
-        return {}
-
-
-def _values(cookies: SimpleCookie) -> Cookies:
-    return {name: morsel.value for name, morsel in cookies.items()}
+    async def _post_to_environment(self, path: str, body: Any, cookies: Cookies | None = None) -> ClientResponse:
+        return await post(self.server_client, self.config.resources_server.name, path, body, cookies)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import pytest
 import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from nemo_gym.base_resources_server import (
     BaseResourcesServerConfig,
@@ -27,6 +27,7 @@ from nemo_gym.base_resources_server import (
     SimpleResourcesServer,
 )
 from nemo_gym.config_types import BaseServerConfig
+from nemo_gym.rollout_observability import TrajectoryRecord
 from nemo_gym.server_utils import SESSION_ID_KEY, ServerClient, global_aiohttp_client_exit
 from responses_api_agents.simple_agent.app import SimpleAgent, SimpleAgentConfig
 
@@ -43,6 +44,7 @@ class CountingSeed(BaseSeedSessionRequest):
 
 class CountingVerifyResponse(BaseVerifyResponse):
     calls: int
+    resolved: bool | None = None
 
 
 class Weather(SimpleResourcesServer):
@@ -53,13 +55,14 @@ class Weather(SimpleResourcesServer):
     seeds: list[dict[str, Any]] = Field(default_factory=list)
     verify_bodies: list[dict[str, Any]] = Field(default_factory=list)
     log: list[str] = Field(default_factory=list)
+    resolved: bool | None = None
 
     def setup_webserver(self) -> FastAPI:
         app = super().setup_webserver()
         app.post("/rain")(self.rain)
         app.post("/bytes")(self.raw_bytes)
         app.post("/broken")(self.broken)
-        app.post("/slow/{name}")(self.rain)
+        app.post("/slow")(self.slow)
         return app
 
     async def seed_session(self, request: Request, body: CountingSeed) -> BaseSeedSessionResponse:
@@ -77,6 +80,10 @@ class Weather(SimpleResourcesServer):
     async def raw_bytes(self) -> Response:
         return Response(b"ok \xff\xfe\x00", media_type="application/octet-stream")
 
+    async def slow(self) -> dict[str, str]:
+        await asyncio.sleep(2)
+        return {}
+
     async def broken(self) -> None:
         raise KeyError("gone")
 
@@ -84,7 +91,11 @@ class Weather(SimpleResourcesServer):
         self.verify_bodies.append(await request.json())
         calls = self.calls[request.session[SESSION_ID_KEY]]
         return CountingVerifyResponse(
-            responses_create_params=body.responses_create_params, response=body.response, reward=float(calls), calls=calls
+            responses_create_params=body.responses_create_params,
+            response=body.response,
+            reward=float(calls),
+            calls=calls,
+            resolved=self.resolved,
         )
 
 
@@ -104,6 +115,8 @@ class ScriptedModel:
         self.paths.append(request.url.path)
         self.cookies.append(dict(request.cookies))
         turn = self.turns.pop(0) if len(self.turns) > 1 else self.turns[0]
+        if isinstance(turn, float):
+            await asyncio.sleep(turn)
         if isinstance(turn, Response):
             return turn
         reply = JSONResponse(turn if isinstance(turn, dict) else response_of(turn))
@@ -218,7 +231,8 @@ async def stack(servers: Stack) -> AsyncIterator[Stack]:
         servers.weather.seeds, servers.weather.verify_bodies, servers.weather.log,
     ):  # fmt: skip
         record.clear()
-    servers.config.pop("observability_enabled", None)
+    for key in ("observability_enabled", "token_id_capture"):
+        servers.config.pop(key, None)
     yield servers
     await global_aiohttp_client_exit()
 
@@ -428,6 +442,81 @@ async def test_the_rollout_prefix_is_carried_to_the_model(stack: Stack) -> None:
     async with stack.agent() as agent:
         await agent.post("/ng-rollout/7-2/v1/responses", json={"input": "Hi"})
     assert stack.model.paths == ["/ng-rollout/3-1/v1/responses", "/ng-rollout/7-2/v1/responses"]
+
+
+async def test_token_capture_has_a_prefix_of_its_own(stack: Stack) -> None:
+    stack.model.turns = [[call("rain", {"city": "Oslo"})], [message("No.")]]
+    stack.config["token_id_capture"] = {"enabled": True}
+    result = (await stack.run(row(), token_id_capture=True)).json()
+    assert stack.model.paths == ["/ng-rollout/3-1/training-token-capture/v1/responses"] * 2
+    assert "ng_trajectory" not in result
+
+
+@pytest.mark.parametrize("resolved", [True, False, None])
+async def test_the_trajectory_of_an_observed_rollout(stack: Stack, resolved: bool | None) -> None:
+    stack.config["observability_enabled"] = True
+    calls = [call("rain", {"city": "Oslo"}), call("snow", {}, "c2"), call("rain", "{", "c3")]
+    stack.model.turns = [[REASONING, *calls], response_of([message("No.")], id="resp_10")]
+    stack.weather.resolved = resolved
+    result = (await stack.run(row(instance_id=0, task_id=None))).json()
+    assert "_ng_trajectory" not in result["response"] and "_ng_trajectory" not in stack.weather.verify_bodies[0]["response"]
+    trajectory = TrajectoryRecord.model_validate(result["ng_trajectory"])
+    assert (trajectory.schema_version, trajectory.task_id, trajectory.rollout_id) == ("1.0", "0", "3-1")
+    (invocation,) = trajectory.invocations
+    assert invocation.status == "completed" and invocation.duration_ms is not None
+    assert [item.type for item in invocation.conversation] == [
+        "message", "reasoning", *["function_call"] * 3, *["function_call_output"] * 3, "message",
+    ]  # fmt: skip
+    first, second = trajectory.turns
+    assert [(turn.turn_no, turn.step_count, turn.task_id, turn.resolved) for turn in trajectory.turns] == [
+        (1, 3, "0", None),
+        (2, 3, "0", resolved),
+    ]
+    assert first.timestamp <= second.timestamp
+    assert first.question == [{"role": "user", "content": "Rain in Oslo?", "type": "message"}]
+    assert [item["type"] for item in first.answer] == ["function_call"] * 3
+    assert [item["type"] for item in first.reasoning_content] == ["reasoning"]
+    assert len(second.question) == 8 and second.reasoning_content == []
+    assert [turn.model_calls[0].response_id for turn in trajectory.turns] == ["resp_9", "resp_10"]
+    assert invocation.model_calls == [turn.model_calls[0] for turn in trajectory.turns]
+    assert [(tool.tool_call_id, tool.status, tool.error_type) for tool in trajectory.tool_calls] == [
+        ("c1", "completed", None),
+        ("c2", "failed", "http_404"),
+        ("c3", "failed", "invalid_arguments"),
+    ]
+    rain = trajectory.tool_calls[0]
+    assert rain.output == '{"rain":"no","city":"Oslo"}' and rain.duration_ms is not None and rain.duration_ms >= 10
+    assert ("resolution_unavailable" in {gap.code for gap in trajectory.gaps}) is (resolved is None)
+
+
+async def test_a_cut_short_rollout_has_an_incomplete_invocation(stack: Stack) -> None:
+    stack.config["observability_enabled"] = True
+    stack.model.turns = [response_of([message("N")], incomplete_details={"reason": "max_output_tokens"})]
+    result = (await stack.run(row(), skip_verification=True)).json()
+    assert result["ng_trajectory"]["invocations"][0]["status"] == "incomplete"
+    assert result["ng_trajectory"]["task_id"] == "3"
+
+
+async def test_time_that_is_up_ends_the_rollout_as_it_is(stack: Stack) -> None:
+    stack.model.turns = [[call("rain", {"city": "Oslo"})], [call("slow", {}, "c2")]]
+    began = time.monotonic()
+    result = (await stack.run(row(), max_seconds=0.5)).json()
+    assert time.monotonic() - began < 5
+    assert [item["type"] for item in result["response"]["output"]] == ["function_call", "function_call_output", "function_call"]
+    assert (result["response"]["status"], result["reward"]) == ("incomplete", 1.0)
+
+
+async def test_time_that_is_up_before_any_answer_is_an_error(stack: Stack) -> None:
+    stack.model.turns = [0.5]
+    answer = await stack.run(row(), max_seconds=0.1)
+    assert answer.status_code == 500
+    assert answer.json() == 'TimeoutError("the model gave no answer within the rollout\'s 0.1 s")'
+
+
+@pytest.mark.parametrize("setting", [{"max_seconds": 0}, {"max_idle_turns": 0}])
+async def test_limits_of_nothing_are_refused(stack: Stack, setting: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        stack.agent(**setting)
 
 
 async def test_aggregate_metrics_is_the_resources_servers(stack: Stack) -> None:
