@@ -71,7 +71,7 @@ def measure(command: str, folder: Path, url: str, rows: int, concurrency: int) -
     share = {name: (after[name] - before.get(name, 0.0)) / rows * 1000 for name in after}
     total = collector / rows * 1000 + sum(share.values())
     output = folder / f"out_{rows}_{concurrency}" / "rollouts.jsonl"
-    written = sum(1 for _ in open(output, "rb")) if output.exists() else 0
+    written = output.read_bytes().count(b"\n") if output.exists() else 0
     if done.returncode or written != rows:
         print(f"  exit {done.returncode}, {written} of {rows} rollouts written\n{done.stderr[-2000:]}")
     print(f"  ready after {ready:.2f} s: {len(processes)} processes, sum of PSS {pss:.0f} MB, of RSS {rss:.0f} MB")

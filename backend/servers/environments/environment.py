@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from backend.events import Event
 
@@ -18,6 +20,12 @@ class ServerEnvironment:
     python: Path | None = None
     folder: Path | None = None
     """The virtual environment."""
+    import_path: tuple[str, ...] = ()
+    """Goes in front of the server's `PYTHONPATH`: where an environment that knows nothing of this program finds `backend` and `nemo_gym`."""
+    fallback_path: tuple[str, ...] = ()
+    """Goes to the end of the server's `sys.path`: this program's own libraries, for a prebuilt environment of the same Python."""
+    layered: bool = False
+    """Its libraries come on top of this program's, in the same versions: a process forked from the warm parent can take it on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +36,25 @@ class EnvironmentRequest:
     kind: str
     implementation: str
     folder: Path
+    entrypoint: str = "app.py"
+    also: tuple[str, ...] = ()
+    """Requirements beyond those of the folder, for instance what its tests need."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentSettings:
-    """What the configuration says about environments (the keys of the same names, defaults filled in)."""
+    """What the configuration says about environments: the keys of the same names, and the roots in which components are looked for.
+
+    `uv_pip_set_python` is not among them: the installer is always told the interpreter.
+    """
 
     uv_venv_dir: Path
     uv_cache_dir: Path | None = None
     skip_venv_if_present: bool = False
-    python_version: str = ""
     pip_install_verbose: bool = False
-    uv_pip_set_python: bool = False
-    extra: dict[str, object] = field(default_factory=dict)
+    roots: tuple[Path, ...] = ()
+    pins: tuple[str, ...] = ()
+    """Constraints that hold in every environment, for instance the version of a cluster's Ray."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +85,22 @@ class EnvironmentReady(Event):
     origin: str
     folder: str
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentsPrepared(Event):
+    """All environments are there: by server folder, as `EnvironmentRequest.folder` names it."""
+
+    type: ClassVar[str] = "environments.prepared"
+    environments: Mapping[str, ServerEnvironment]
+
+    def as_fields(self) -> dict[str, Any]:
+        return {"environments": {folder: str(environment.folder or "") for folder, environment in self.environments.items()}}
+
+
+def activated(variables: Mapping[str, str], python: str | Path) -> dict[str, str]:
+    """The environment variables of a process in whose virtual environment `python` is, as its `activate` script sets them."""
+    folder = Path(python).parent
+    path = variables.get("PATH", "")
+    changed = {name: value for name, value in variables.items() if name != "PYTHONHOME"}
+    return {**changed, "VIRTUAL_ENV": str(folder.parent), "PATH": f"{folder}{os.pathsep}{path}" if path else str(folder)}
