@@ -6,12 +6,13 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-REQUIRED_TOKEN_METADATA_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
-TOKEN_METADATA_FIELDS = (*REQUIRED_TOKEN_METADATA_FIELDS, "routed_experts")
+REQUIRED_TOKEN_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
+TOKEN_FIELDS = (*REQUIRED_TOKEN_FIELDS, "routed_experts")
+"""In the order in which they are written."""
+REQUIRED_TOKEN_METADATA_FIELDS = frozenset(REQUIRED_TOKEN_FIELDS)
+TOKEN_METADATA_FIELDS = frozenset(TOKEN_FIELDS)
 KEEP_UNKNOWN = ConfigDict(extra="allow")
 """For typed dicts, which would otherwise drop keys they do not know."""
-
-_TOKEN_FIELD_SET = frozenset(TOKEN_METADATA_FIELDS)
 
 _CONSTANTS = frozenset({"type", "role", "object"})
 
@@ -59,7 +60,7 @@ class TokenIDLogProbMixin(BaseModel):
 
 def carries_token_fields(item: dict[str, Any]) -> bool:
     """Whether a wire object has a token field that is not null; one is enough to demand the three required ones."""
-    present = _TOKEN_FIELD_SET & item.keys()
+    present = TOKEN_METADATA_FIELDS & item.keys()
     return bool(present) and any(item[key] is not None for key in present)
 
 

@@ -61,7 +61,7 @@ class NeMoGymChatCompletionUserMessageParam(TypedDict):
 
 
 @with_config(KEEP_UNKNOWN)
-class NeMoGymFunctionParam(TypedDict):
+class NeMoGymChatCompletionMessageToolCallFunctionParam(TypedDict):
     arguments: str
     name: str
 
@@ -70,7 +70,7 @@ class NeMoGymFunctionParam(TypedDict):
 class NeMoGymChatCompletionMessageToolCallParam(TypedDict):
     id: str
     type: str
-    function: NotRequired[NeMoGymFunctionParam]
+    function: NotRequired[NeMoGymChatCompletionMessageToolCallFunctionParam]
 
 
 @with_config(KEEP_UNKNOWN)

@@ -6,14 +6,13 @@ Importable as `nemo_gym.responses_converter`; existing tests replace `uuid4` her
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from time import time
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
 from pydantic import BaseModel
 
-from backend.responses.base import TOKEN_METADATA_FIELDS
+from backend.responses.base import TOKEN_FIELDS
 from backend.responses.chat import (
     NeMoGymChatCompletion,
     NeMoGymChatCompletionCreateParamsNonStreaming,
@@ -36,9 +35,11 @@ from backend.responses.params import NeMoGymResponseCreateParamsNonStreaming
 from backend.responses.parts import NeMoGymResponseOutputRefusal, NeMoGymResponseOutputText, NeMoGymSummary
 from backend.responses.response import NeMoGymIncompleteDetails, NeMoGymResponse
 from backend.responses.to_chat import (
+    AssistantTurn,
     chat_completion_body,
     chat_messages_from_items,
     chat_params_from_responses,
+    in_think_tags,
     without_empty_tools,
 )
 from backend.responses.usage import (
@@ -50,6 +51,7 @@ from backend.responses.usage import (
 __all__ = [
     "ResponsesConverter",
     "VLLMConverter",
+    "VLLMConverterResponsesToChatCompletionsState",
     "chat_completion_body",
     "split_responses_input_output_items",
     "without_empty_tools",
@@ -119,7 +121,7 @@ class ResponsesConverter(BaseModel):
             {key: getattr(responses_create_params, key) for key in _ECHOED}
             | {
                 "id": f"resp_{uuid4().hex}",
-                "created_at": int(time()),
+                "created_at": chat_completion.created,
                 "model": responses_create_params.model,
                 "output": self.postprocess_chat_response(choice),
                 "parallel_tool_calls": True if parallel is None else parallel,
@@ -152,12 +154,17 @@ class ResponsesConverter(BaseModel):
             items[-1] = _for_training(items[-1], message)
         return items
 
-    def chat_completion_create_params_to_responses_create_params(
+    def postprocess_assistant_message_dict(self, message_dict: dict[str, Any]) -> list[Any]:
+        """Output items of an assistant message of a request or an answer, with text or a list of parts."""
+        message = {**message_dict, "content": _joined_text(message_dict.get("content"))}
+        return self.output_items_from_message(NeMoGymChoice.model_validate({"message": message}).message)
+
+    def chat_completion_to_responses_create_params(
         self, chat_params: NeMoGymChatCompletionCreateParamsNonStreaming
     ) -> NeMoGymResponseCreateParamsNonStreaming:
         """A Chat-Completions request as a Responses request. Of the two limits only `max_completion_tokens` counts."""
         given = chat_params.model_dump(exclude_unset=True)
-        params: dict[str, Any] = {"input": self.chat_completion_messages_to_responses_items(given["messages"])}
+        params: dict[str, Any] = {"input": self.chat_completions_messages_to_responses_items(given["messages"])}
         same = (
             "metadata",
             "model",
@@ -182,15 +189,14 @@ class ResponsesConverter(BaseModel):
                 params["tool_choice"] = _flat_choice(given["tool_choice"])
         return NeMoGymResponseCreateParamsNonStreaming.model_validate(params)
 
-    def chat_completion_messages_to_responses_items(self, messages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    def chat_completions_messages_to_responses_items(self, messages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         """Chat messages as input items (dicts)."""
         items: list[dict[str, Any]] = []
         for message in messages:
             role = message["role"]
             if role == "assistant":
-                answer = {**message, "content": _joined_text(message.get("content"))}
-                choice = NeMoGymChoice.model_validate({"message": answer})
-                items.extend(item.model_dump(exclude_none=True) for item in self.output_items_from_message(choice.message))
+                made = self.postprocess_assistant_message_dict(message)
+                items.extend(item.model_dump(exclude_none=True) for item in made)
             elif role == "tool":
                 output = _input_content(message["content"])
                 items.append(
@@ -211,12 +217,19 @@ class ResponsesConverter(BaseModel):
         separate = extras.get("reasoning_content") or extras.get("reasoning")
         thoughts = [separate] if isinstance(separate, str) and separate else []
         if self.uses_reasoning_parser:
-            thoughts += _THOUGHT.findall(text)
-            text = _THOUGHT.sub("", text)
+            inline, text = self._extract_reasoning_from_content(text)
+            thoughts += inline
         return text, thoughts
+
+    def _extract_reasoning_from_content(self, content: str) -> tuple[list[str], str]:
+        return _THOUGHT.findall(content), _THOUGHT.sub("", content)
+
+    def _wrap_reasoning_in_think_tags(self, texts: Iterable[str]) -> str:
+        return in_think_tags(texts)
 
 
 VLLMConverter = ResponsesConverter
+VLLMConverterResponsesToChatCompletionsState = AssistantTurn
 
 
 def split_responses_input_output_items(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -228,11 +241,17 @@ def split_responses_input_output_items(items: Sequence[Any]) -> tuple[list[Any],
     return list(items), []
 
 
-def _usage_detail(usage: NeMoGymCompletionUsage, details_name: str, key: str, *alternatives: str) -> int | None:
-    """A count from the usage's details, else from one of the alternative top-level names; None when unknown or negative."""
-    details = getattr(usage, details_name, None)
-    candidates = [getattr(details, key, None), *(getattr(usage, name, None) for name in alternatives)]
-    return next((count for count in candidates if isinstance(count, int) and count >= 0), None)
+def _usage_detail(usage: Any, details_name: str, key: str, *alternatives: str) -> int | None:
+    """A count from the usage's details, else from one of the alternative top-level names; None when unknown or negative.
+
+    `usage` and its details are objects or mappings.
+    """
+    candidates = [_field(_field(usage, details_name), key), *(_field(usage, name) for name in alternatives)]
+    return next((count for count in candidates if isinstance(count, int) and not isinstance(count, bool) and count >= 0), None)
+
+
+def _field(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
 def _usage_from_chat(usage: NeMoGymCompletionUsage | None) -> NeMoGymResponseUsage | None:
@@ -270,7 +289,7 @@ def _call_item(call: Any) -> NeMoGymResponseFunctionToolCall | NeMoGymOpenItem:
 
 
 def _for_training(item: BaseModel, message: NeMoGymChatCompletionMessageForTraining) -> BaseModel:
-    tokens = {key: getattr(message, key) for key in TOKEN_METADATA_FIELDS}
+    tokens = {key: getattr(message, key) for key in TOKEN_FIELDS}
     return _TRAINING_CLASSES.get(type(item), type(item)).model_validate({**item.model_dump(), **tokens})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Tag, with_config
 from pydantic_core import PydanticCustomError
@@ -33,6 +33,17 @@ class NeMoGymToolParam(TypedDict):
     """A tool the model may use; `type: function` has `name`, `description`, `parameters` and `strict` beside it."""
 
     type: str
+
+
+@with_config(KEEP_UNKNOWN)
+class NeMoGymFunctionToolParam(TypedDict):
+    """A function in flat form."""
+
+    name: str
+    parameters: dict[str, Any] | None
+    strict: bool | None
+    type: Literal["function"]
+    description: NotRequired[str | None]
 
 
 class NeMoGymResponseCreateParamsNonStreaming(BaseModel):

@@ -19,6 +19,7 @@ from backend.responses.chat import (
     NeMoGymChatCompletionMessageForTraining,
     NeMoGymChatCompletionMessageParam,
     NeMoGymChatCompletionMessageToolCall,
+    NeMoGymChatCompletionMessageToolCallFunctionParam,
     NeMoGymChatCompletionMessageToolCallParam,
     NeMoGymChatCompletionSystemMessageParam,
     NeMoGymChatCompletionToolMessageParam,
@@ -46,7 +47,7 @@ from backend.responses.items import (
     NeMoGymResponseReasoningItem,
     NeMoGymResponseReasoningItemForTraining,
 )
-from backend.responses.params import NeMoGymResponseCreateParamsNonStreaming, NeMoGymToolParam
+from backend.responses.params import NeMoGymFunctionToolParam, NeMoGymResponseCreateParamsNonStreaming, NeMoGymToolParam
 from backend.responses.parts import (
     NeMoGymReasoningContent,
     NeMoGymResponseInputImage,
@@ -80,6 +81,7 @@ __all__ = [
     "NeMoGymChatCompletionMessageForTraining",
     "NeMoGymChatCompletionMessageParam",
     "NeMoGymChatCompletionMessageToolCall",
+    "NeMoGymChatCompletionMessageToolCallFunctionParam",
     "NeMoGymChatCompletionMessageToolCallParam",
     "NeMoGymChatCompletionSystemMessageParam",
     "NeMoGymChatCompletionToolMessageParam",
@@ -92,6 +94,7 @@ __all__ = [
     "NeMoGymEasyInputMessageForTraining",
     "NeMoGymFunction",
     "NeMoGymFunctionCallOutput",
+    "NeMoGymFunctionToolParam",
     "NeMoGymIncompleteDetails",
     "NeMoGymMessage",
     "NeMoGymMessageForTraining",

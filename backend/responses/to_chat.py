@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from backend.responses.base import TOKEN_METADATA_FIELDS, carries_token_fields
+from backend.responses.base import TOKEN_FIELDS, carries_token_fields
 from backend.responses.chat import NeMoGymChatCompletionCreateParamsNonStreaming
 from backend.responses.params import NeMoGymResponseCreateParamsNonStreaming
 from backend.responses.parts import video_url_of
@@ -92,12 +92,12 @@ def chat_messages_from_items(
     if isinstance(items, str):
         return [{"role": "user", "content": [{"type": "text", "text": items}]}]
     messages: list[dict[str, Any]] = []
-    turn = _AssistantTurn()
+    turn = AssistantTurn()
     for item in items:
         value: dict[str, Any] = item.model_dump(exclude_unset=True) if isinstance(item, BaseModel) else item
         if turn.take(value):
             if with_token_fields and carries_token_fields(value):
-                turn.token_fields = {key: value[key] for key in TOKEN_METADATA_FIELDS if value.get(key) is not None}
+                turn.token_fields = {key: value[key] for key in TOKEN_FIELDS if value.get(key) is not None}
             continue
         turn = turn.finish(messages)
         messages.append(_plain_message(value))
@@ -105,8 +105,13 @@ def chat_messages_from_items(
     return messages
 
 
+def in_think_tags(thoughts: Iterable[str]) -> str:
+    """Reasoning as it stands in the text of an assistant message."""
+    return "".join(f"<think>{thought}</think>" for thought in thoughts)
+
+
 @dataclass(slots=True)
-class _AssistantTurn:
+class AssistantTurn:
     """Collects reasoning, text and calls that stand in a row."""
 
     texts: list[str] = field(default_factory=list)
@@ -120,7 +125,7 @@ class _AssistantTurn:
         kind = item.get("type", "message")
         if kind == "reasoning":
             summaries = item.get("summary") or item.get("content") or []
-            self.texts.extend(f"<think>{part['text']}</think>" for part in summaries)
+            self.texts.append(in_think_tags(part["text"] for part in summaries))
         elif kind == "function_call":
             if item.get("namespace"):
                 raise NotImplementedError("a function call with `namespace` has no counterpart in Chat Completions")
@@ -148,7 +153,7 @@ class _AssistantTurn:
             else:
                 raise NotImplementedError(f"a part of type `{kind}` in an assistant message has no counterpart")
 
-    def finish(self, messages: list[dict[str, Any]]) -> _AssistantTurn:
+    def finish(self, messages: list[dict[str, Any]]) -> AssistantTurn:
         """Append the message, if anything was collected, and return an empty turn."""
         if not self.begun:
             return self
@@ -158,7 +163,7 @@ class _AssistantTurn:
         if self.calls:
             message["tool_calls"] = self.calls
         messages.append(message | self.token_fields)
-        return _AssistantTurn()
+        return AssistantTurn()
 
 
 def _plain_message(item: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -38,35 +39,63 @@ def add_json_route(
     `handler` may take, in any order, a `Request`, a `Response` (for headers and cookies) and one body. A handler with other
     parameters is registered with FastAPI as it is. Invalid bodies get FastAPI's 422.
     """
-    shape = _shape_of(handler)
-    if shape is None:
+    typed = typed_handler(handler)
+    if typed is None:
         app.add_api_route(path, handler, methods=list(methods))
         return
-    body_name, adapter, request_name, response_name = shape
 
     async def endpoint(request: Request) -> Response:
-        arguments: dict[str, Any] = {}
-        surroundings: AbstractContextManager[Any] = nullcontext()
-        if adapter is not None and body_name is not None:
-            decoded = await read_json(request)
-            arguments[body_name] = validate_body(decoded, adapter)
-            if context is not None:
-                surroundings = context(decoded)
-        if request_name:
-            arguments[request_name] = request
-        side = Response()
-        if response_name:
-            arguments[response_name] = side
-        with surroundings:
-            result = await handler(**arguments)
-        answer = to_response(result)
-        if response_name:
-            _carry_headers(side, answer)
-        return answer
+        if typed.adapter is None:
+            return await typed.answer(request)
+        decoded = await read_json(request)
+        body = validate_body(decoded, typed.adapter)
+        if context is None:
+            return await typed.answer(request, body)
+        with context(decoded):
+            return await typed.answer(request, body)
 
+    add_endpoint(app, path, endpoint, handler, methods)
+
+
+def add_endpoint(
+    app: FastAPI,
+    path: str,
+    endpoint: Callable[[Request], Awaitable[Response]],
+    handler: Handler,
+    methods: tuple[str, ...] = ("POST",),
+) -> None:
+    """Serve `endpoint` at `path` under the name and docstring of the author's `handler`."""
     endpoint.__name__ = getattr(handler, "__name__", "endpoint")
     endpoint.__doc__ = handler.__doc__
     app.add_route(path, endpoint, methods=list(methods))
+
+
+@dataclass(frozen=True, slots=True)
+class TypedHandler:
+    """An author's handler and what its arguments are called; `adapter` validates its body."""
+
+    handler: Handler
+    body_name: str | None
+    body_class: type[BaseModel] | None
+    adapter: TypeAdapter[Any] | None
+    request_name: str | None
+    response_name: str | None
+
+    async def answer(self, request: Request, body: Any = None, form: Callable[[Any], Response] | None = None) -> Response:
+        """The handler's result for a validated body, in the form that `form` gives it (`to_response` by default)."""
+        arguments: dict[str, Any] = {}
+        if self.body_name:
+            arguments[self.body_name] = body
+        if self.request_name:
+            arguments[self.request_name] = request
+        side = Response()
+        if self.response_name:
+            arguments[self.response_name] = side
+        result = await self.handler(**arguments)
+        answer = (form or to_response)(result)
+        if self.response_name:
+            _carry_headers(side, answer)
+        return answer
 
 
 async def read_json(request: Request) -> Any:
@@ -84,13 +113,18 @@ async def read_json(request: Request) -> Any:
         raise RequestValidationError([detail]) from None
 
 
-def validate_body(value: Any, adapter: TypeAdapter[Any]) -> Any:
+def validate_body(value: Any, adapter: TypeAdapter[Any], *, include_url: bool = False) -> Any:
     """A decoded body as the adapter's type; raises FastAPI's `RequestValidationError` (answered with 422)."""
     try:
         return adapter.validate_python(value)
     except ValidationError as error:
-        details = error.errors(include_url=False)
-        raise RequestValidationError([{**item, "loc": ("body", *item["loc"])} for item in details], body=value) from None
+        raise invalid_body(error, value, include_url=include_url) from None
+
+
+def invalid_body(error: ValidationError, value: Any, *, include_url: bool = False) -> RequestValidationError:
+    """A validation error as FastAPI's, with places counted from the body; `include_url` links each to its explanation."""
+    details = error.errors(include_url=include_url)
+    return RequestValidationError([{**item, "loc": ("body", *item["loc"])} for item in details], body=value)
 
 
 def to_response(result: Any) -> Response:
@@ -120,8 +154,8 @@ def _expressible(value: Any) -> Any:
     return str(value)
 
 
-def _shape_of(handler: Handler) -> tuple[str | None, TypeAdapter[Any] | None, str | None, str | None] | None:
-    """(body parameter, its adapter, request parameter, response parameter), or None for any other signature."""
+def typed_handler(handler: Handler) -> TypedHandler | None:
+    """What `handler` takes, or None when it takes anything but a `Request`, a `Response` and one body model."""
     hints = typing.get_type_hints(handler, include_extras=True)
     body: str | None = None
     request: str | None = None
@@ -138,7 +172,9 @@ def _shape_of(handler: Handler) -> tuple[str | None, TypeAdapter[Any] | None, st
             body = name
         else:
             return None
-    return body, TypeAdapter(hints[body]) if body else None, request, response
+    return TypedHandler(
+        handler, body, hints[body] if body else None, TypeAdapter(hints[body]) if body else None, request, response
+    )
 
 
 def _carry_headers(side: Response, answer: Response) -> None:

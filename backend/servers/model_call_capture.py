@@ -10,13 +10,10 @@ import asyncio
 import fcntl
 import logging
 import os
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import aiohttp
 from pydantic import BaseModel, model_validator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -24,8 +21,8 @@ from backend.errors import GymError
 from backend.io.files import make_folder
 from backend.io.json_codec import dumps, loads
 from backend.io.jsonl import read_jsonl
-from backend.servers.middleware import ROLLOUT_PREFIX
-from backend.servers.rollout_correlation import is_rollout_id
+from backend.servers.model_call_line import ModelCall
+from backend.servers.rollout_correlation import ROLLOUT_PREFIX, is_rollout_id
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +129,7 @@ class CaptureStore:
 class ModelCallCapture:
     """Serves every route also below the rollout prefix, and records the prefixed calls when there is a store.
 
-    What is forwarded stays unchanged; only the last piece of the answer waits for its record.
+    What is forwarded stays unchanged; only the last piece of the answer, or the event that ends a stream, waits for its record.
     """
 
     def __init__(self, app: ASGIApp, server_name: str, store: CaptureStore | None = None) -> None:
@@ -151,9 +148,19 @@ class ModelCallCapture:
         if self.store is None or dialect is None or not is_rollout_id(rollout_id):
             await self.app(scope, receive, send)
             return
-        await self._recorded(_Call(self.store, rollout_id, dialect, self.model_ref), scope, receive, send)
+        await self._recorded(ModelCall(dialect, self.model_ref), rollout_id, self.store, scope, receive, send)
 
-    async def _recorded(self, call: _Call, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _recorded(
+        self, call: ModelCall, rollout_id: str, store: CaptureStore, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        saved = False
+
+        async def save() -> None:
+            nonlocal saved
+            if not saved:
+                saved = True
+                await asyncio.to_thread(_save, store, rollout_id, call)
+
         async def listening_receive() -> Message:
             message = await receive()
             if message["type"] == "http.request":
@@ -162,122 +169,35 @@ class ModelCallCapture:
 
         async def listening_send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                call.status = message["status"]
-                call.content_type = dict(message.get("headers", [])).get(b"content-type", b"")
+                call.take_start(message)
             elif message["type"] == "http.response.body":
-                call.add_answer(message.get("body", b""))
-                if not message.get("more_body"):
-                    await asyncio.to_thread(call.save)
+                ends = call.add_answer(message.get("body", b""))
+                if ends or not message.get("more_body"):
+                    await save()
             await send(message)
 
         try:
             await self.app(scope, listening_receive, listening_send)
         except Exception as error:
             call.take_error(error)
-            await asyncio.to_thread(call.save)
+            await save()
             raise
         except asyncio.CancelledError:
             call.category = "incomplete"
-            call.save()
+            if not saved:
+                _save(store, rollout_id, call)
             raise
 
 
-class _Call:
-    """One call, until its record is written."""
-
-    def __init__(self, store: CaptureStore, rollout_id: str, dialect: str, model_ref: Mapping[str, str]) -> None:
-        self.store = store
-        self.rollout_id = rollout_id
-        self.dialect = dialect
-        self.model_ref = model_ref
-        self.started_at = time.time()
-        self.began = time.perf_counter()
-        self.first_answer: float | None = None
-        self.request = bytearray()
-        self.answer = bytearray()
-        self.content_type = b""
-        self.status: int | None = None
-        self.category: str | None = None
-        self.saved = False
-
-    def add_answer(self, piece: bytes) -> None:
-        if self.first_answer is None:
-            self.first_answer = time.perf_counter()
-        self.answer += piece
-
-    def take_error(self, error: Exception) -> None:
-        """An upstream failure keeps the upstream's status and words, although the caller gets a 500."""
-        if isinstance(error, aiohttp.ClientResponseError):
-            self.status = error.status
-            self.answer = bytearray(getattr(error, "response_content", b""))
-            return
-        self.status = 500
-        self.answer = bytearray(repr(error).encode())
-        if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
-            self.category = "timeout"
-        elif isinstance(error, aiohttp.ClientConnectionError | ConnectionError):
-            self.category = "connection"
-        else:
-            self.category = "exception"
-
-    def save(self) -> None:
-        if self.saved:
-            return
-        self.saved = True
-        try:
-            self.store.record(self.rollout_id, self.line())
-        except (OSError, ValueError, GymError) as error:
-            logger.warning("the record of a model call of rollout %s is lost: %s", self.rollout_id, error)
-            try:
-                self.store.mark_incomplete(self.rollout_id)
-            except (OSError, ValueError, GymError):
-                pass
-
-    def line(self) -> dict[str, Any]:
-        now = time.perf_counter()
-        latency = (now - self.began) * 1000
-        first = ((self.first_answer or now) - self.began) * 1000
-        request = _json_object(self.request)
-        failed = self.status is None or self.status >= 400
-        streamed = self.content_type.startswith(b"text/event-stream")
-        response = None if failed or streamed else _json_object(self.answer)
-        category = self.category or error_category(self.status)
-        if response is None and not failed and not streamed:
-            category = category or "capture_parse_error"
-        line: dict[str, Any] = {
-            "model_call_id": uuid4().hex,
-            "dialect": self.dialect,
-            "model_ref": self.model_ref,
-            "started_at": self.started_at,
-            "completed_at": self.started_at + latency / 1000,
-            "latency_ms": latency,
-            "latency_ttft_ms": first,
-            "status_code": self.status,
-            "error_category": category,
-            "request": request,
-            "response": response,
-        }
-        if request is None:
-            line["request_raw"] = self.request.decode("utf-8", "replace")
-        if response is None:
-            line["response_raw"] = self.answer.decode("utf-8", "replace")
-        return line
-
-
-def error_category(status: int | None) -> str | None:
-    """The class of a failed call by its status; None for one that succeeded or has no status."""
-    if status is None or status < 400:
-        return None
-    named = {401: "auth", 403: "auth", 404: "not_found", 408: "timeout", 429: "rate_limit", 504: "timeout"}
-    return named.get(status) or ("client_error" if status < 500 else "upstream_error")
-
-
-def _json_object(data: bytes | bytearray) -> dict[str, Any] | None:
+def _save(store: CaptureStore, rollout_id: str, call: ModelCall) -> None:
     try:
-        value = loads(bytes(data))
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
+        store.record(rollout_id, call.line())
+    except (OSError, ValueError, GymError) as error:
+        logger.warning("the record of a model call of rollout %s is lost: %s", rollout_id, error)
+        try:
+            store.mark_incomplete(rollout_id)
+        except (OSError, ValueError, GymError):
+            pass
 
 
 def _text_or_none(value: Any) -> str | None:

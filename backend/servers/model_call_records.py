@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from backend.config.config_types import ModelServerRef
 from backend.errors import GymError
+from backend.io.json_codec import loads
 from backend.servers.model_call_capture import CaptureStore
+from backend.servers.observation_join import join_model_call_observations
+from backend.servers.observation_records import AgentObservationBundle
+from backend.servers.rollout_correlation import maybe_rollout_id_from_run_body
+from backend.servers.trajectory_records import OBSERVATIONS_KEY
 
 CAPTURE_KEY = "ng_model_call_capture"
-_PAYLOADS = {"request", "response", "request_raw", "response_raw"}
+_NO_RECORDS = {"code": "model_call_capture_no_records"}
+PAYLOAD_FIELDS = {"request", "response", "request_raw", "response_raw"}
 _SUMMED = ("tokens_in", "tokens_out", "tokens_reasoning", "tokens_total", "cached_tokens", "latency_total_ms")
 
 
@@ -20,11 +28,11 @@ class ModelCallRecord(BaseModel):
 
     model_config = ConfigDict(protected_namespaces=())
 
-    model_call_id: str
+    model_call_id: str | None = None
     response_id: str | None = None
     call_index: int | None = None
     """0-based position among the rollout's calls, in order of their start."""
-    model_ref: dict[str, Any] | None = None
+    model_ref: ModelServerRef | None = None
     model: str | None = None
     dialect: str | None = None
     status_code: int | None = None
@@ -40,7 +48,8 @@ class ModelCallRecord(BaseModel):
     response: dict[str, Any] | None = None
     request_raw: str | None = None
     response_raw: str | None = None
-    tool_calls: list[dict[str, Any]] | None = None
+    tool_calls: list[dict[str, Any]] = []
+    """`call_id`, `name` and `arguments`: an object, or the model's text where that is no JSON."""
     reasoning_content: str | None = None
     cache_hit: bool | None = None
     cached_tokens: int | None = None
@@ -70,7 +79,12 @@ def record_from_line(line: dict[str, Any], call_index: int) -> ModelCallRecord:
     )
 
 
-def read_model_call_records(store: CaptureStore, rollout_id: str) -> tuple[list[ModelCallRecord], list[dict[str, str]]]:
+def read_model_call_records(store: CaptureStore, rollout_id: str) -> list[ModelCallRecord]:
+    """The calls of a rollout that can be read, in order of their start."""
+    return read_model_calls(store, rollout_id)[0]
+
+
+def read_model_calls(store: CaptureStore, rollout_id: str) -> tuple[list[ModelCallRecord], list[dict[str, str]]]:
     """The calls of a rollout in order of their start, and the gaps in what is known about them (`code`, `detail`)."""
     gaps: list[dict[str, str]] = []
     try:
@@ -88,11 +102,16 @@ def read_model_call_records(store: CaptureStore, rollout_id: str) -> tuple[list[
     if store.is_incomplete(rollout_id):
         gaps.append({"code": "model_call_capture_incomplete"})
     if not records and not gaps:
-        gaps.append({"code": "model_call_capture_no_records"})
+        gaps.append(_NO_RECORDS)
     return records, gaps
 
 
-def aggregate_model_call_metrics(records: Iterable[ModelCallRecord]) -> dict[str, Any]:
+def aggregate_model_call_metrics(store: CaptureStore, rollout_id: str) -> dict[str, Any]:
+    """The sums over the calls of a rollout, see `sums_over_calls`."""
+    return sums_over_calls(read_model_call_records(store, rollout_id))
+
+
+def sums_over_calls(records: Iterable[ModelCallRecord]) -> dict[str, Any]:
     """Sums over calls: unknown values are skipped, and a sum of which nothing is known is None."""
     calls = list(records)
     metrics: dict[str, Any] = {}
@@ -104,20 +123,49 @@ def aggregate_model_call_metrics(records: Iterable[ModelCallRecord]) -> dict[str
 
 
 def merge_model_call_capture_into_record(
-    record: dict[str, Any], store: CaptureStore, rollout_id: str, *, include_payloads: bool = False
+    record: dict[str, Any], capture_dirs: Sequence[str | Path], *, include_payloads: bool = False
 ) -> dict[str, Any]:
-    """Give a rollout's record its `ng_model_call_capture` block, and return it; requests and answers only on demand."""
-    calls, gaps = read_model_call_records(store, rollout_id)
-    excluded = None if include_payloads else _PAYLOADS
+    """Give a rollout's record its `ng_model_call_capture` block, and return it; requests and answers only on demand.
+
+    The rollout's id is the one that the record's own stamps make; the calls are those in any of the folders. What the agent
+    reported of its calls (`ng_agent_observations`) gets their ids. A record without an id is left as it is.
+    """
+    rollout_id = maybe_rollout_id_from_run_body(record)
+    if rollout_id is None:
+        return record
+    calls, gaps = _calls_in(capture_dirs, rollout_id)
+    excluded = None if include_payloads else PAYLOAD_FIELDS
     block: dict[str, Any] = {
         "rollout_id": rollout_id,
-        "metrics": aggregate_model_call_metrics(calls),
+        "metrics": sums_over_calls(calls),
         "calls": [call.model_dump(exclude=excluded) for call in calls],
     }
     if gaps:
         block["gaps"] = gaps
     record[CAPTURE_KEY] = block
+    _join_observations(record, calls)
     return record
+
+
+def _calls_in(capture_dirs: Sequence[str | Path], rollout_id: str) -> tuple[list[ModelCallRecord], list[dict[str, str]]]:
+    """The calls of all folders as one sequence; a folder without any is no gap as long as another one has some."""
+    found = [read_model_calls(CaptureStore(folder), rollout_id) for folder in capture_dirs]
+    calls = sorted((call for some, _ in found for call in some), key=lambda call: call.started_at or 0.0)
+    gaps = [gap for _, some in found for gap in some if not (calls and gap == _NO_RECORDS)]
+    numbered = [call.model_copy(update={"call_index": index}) for index, call in enumerate(calls)]
+    return numbered, [gap for index, gap in enumerate(gaps) if gap not in gaps[:index]]
+
+
+def _join_observations(record: dict[str, Any], calls: list[ModelCallRecord]) -> None:
+    reported = record.get(OBSERVATIONS_KEY)
+    if reported is None:
+        return
+    try:
+        bundle = AgentObservationBundle.model_validate(reported)
+    except ValidationError:
+        record[CAPTURE_KEY].setdefault("gaps", []).append({"code": "agent_observation_join_failed"})
+        return
+    record[OBSERVATIONS_KEY] = join_model_call_observations(bundle, calls).model_dump(mode="json")
 
 
 def _start_of(line: dict[str, Any]) -> float:
@@ -125,11 +173,19 @@ def _start_of(line: dict[str, Any]) -> float:
     return started if isinstance(started, int | float) else 0.0
 
 
+def _tool_call(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
+    try:
+        parsed = loads(arguments) if isinstance(arguments, str) else arguments
+    except ValueError:
+        parsed = arguments
+    return {"call_id": call_id, "name": name, "arguments": parsed}
+
+
 def _from_responses(response: dict[str, Any]) -> dict[str, Any]:
     usage = response.get("usage") or {}
     output = [item for item in response.get("output") or [] if isinstance(item, dict)]
     calls = [
-        {"id": item.get("call_id"), "name": item.get("name"), "arguments": item.get("arguments")}
+        _tool_call(item.get("call_id"), item.get("name"), item.get("arguments"))
         for item in output
         if item.get("type") == "function_call"
     ]
@@ -142,7 +198,7 @@ def _from_responses(response: dict[str, Any]) -> dict[str, Any]:
     return {
         "response_status": response.get("status"),
         "finish_reason": (response.get("incomplete_details") or {}).get("reason"),
-        "tool_calls": calls or None,
+        "tool_calls": calls,
         "reasoning_content": "\n".join(thoughts) or None,
         "tokens_in": usage.get("input_tokens"),
         "tokens_out": usage.get("output_tokens"),
@@ -157,12 +213,12 @@ def _from_chat(response: dict[str, Any]) -> dict[str, Any]:
     choice = (response.get("choices") or [{}])[0]
     message = choice.get("message") or {}
     calls = [
-        {"id": call.get("id"), **{key: (call.get("function") or {}).get(key) for key in ("name", "arguments")}}
+        _tool_call(call.get("id"), *((call.get("function") or {}).get(key) for key in ("name", "arguments")))
         for call in message.get("tool_calls") or []
     ]
     return {
         "finish_reason": choice.get("finish_reason"),
-        "tool_calls": calls or None,
+        "tool_calls": calls,
         "reasoning_content": message.get("reasoning_content") or message.get("reasoning") or None,
         "tokens_in": usage.get("prompt_tokens"),
         "tokens_out": usage.get("completion_tokens"),
@@ -177,9 +233,7 @@ def _from_messages(response: dict[str, Any]) -> dict[str, Any]:
     usage = response.get("usage") or {}
     blocks = [block for block in response.get("content") or [] if isinstance(block, dict)]
     calls = [
-        {"id": block.get("id"), "name": block.get("name"), "arguments": block.get("input")}
-        for block in blocks
-        if block.get("type") == "tool_use"
+        _tool_call(block.get("id"), block.get("name"), block.get("input")) for block in blocks if block.get("type") == "tool_use"
     ]
     thoughts = [block.get("thinking") or "" for block in blocks if block.get("type") == "thinking"]
     fresh, written = usage.get("input_tokens"), usage.get("output_tokens")
@@ -187,7 +241,7 @@ def _from_messages(response: dict[str, Any]) -> dict[str, Any]:
     total_in = None if fresh is None else fresh + (cached or 0) + (created or 0)
     return {
         "finish_reason": response.get("stop_reason"),
-        "tool_calls": calls or None,
+        "tool_calls": calls,
         "reasoning_content": "\n".join(thoughts) or None,
         "tokens_in": total_in,
         "tokens_out": written,

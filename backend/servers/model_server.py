@@ -10,13 +10,14 @@ from abc import abstractmethod
 from fastapi import Body, FastAPI
 
 from backend.config.config_types import BaseRunServerInstanceConfig
+from backend.errors import GymError
 from backend.responses.schema import (
     NeMoGymChatCompletion,
     NeMoGymChatCompletionCreateParamsNonStreaming,
     NeMoGymResponse,
     NeMoGymResponseCreateParamsNonStreaming,
 )
-from backend.servers.endpoint import add_json_route
+from backend.servers.disconnect import CancelOnDisconnect
 from backend.servers.model_call_capture import (
     CaptureStore,
     ModelCallCapture,
@@ -29,7 +30,10 @@ from backend.servers.model_call_records import (
     merge_model_call_capture_into_record,
     read_model_call_records,
 )
+from backend.servers.model_routes import add_model_routes
 from backend.servers.server_utils import BaseServer, SimpleServer
+from backend.servers.token_id_capture.config import TokenIdCaptureConfig
+from backend.servers.token_id_capture.middleware import TokenCapture
 
 __all__ = [
     "BaseResponsesAPIModel",
@@ -45,6 +49,9 @@ __all__ = [
     "read_model_call_records",
 ]
 
+_CaptureMiddleware = ModelCallCapture
+"""The name by which existing tests recognise it."""
+
 
 class BaseResponsesAPIModelConfig(BaseRunServerInstanceConfig):
     """Config block of a model server; subclasses add their fields."""
@@ -59,15 +66,16 @@ class BaseResponsesAPIModel(BaseServer):
 class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
     """A model server with the documented routes; a subclass implements `responses` and `chat_completions`.
 
-    Each may also take a leading `request: Request`. Bodies are strict: an unknown field is answered with 422, and so is `stream`.
+    Each may also take a leading `request: Request`. Without `stream`, bodies are strict: an unknown field is answered with 422.
     """
 
+    config: BaseResponsesAPIModelConfig
+
     def setup_webserver(self) -> FastAPI:
-        """An application with `/v1/responses` and `/v1/chat/completions`, both also below the rollout prefix."""
+        """An application with `/v1/responses`, `/v1/chat/completions` and `/v1/messages`, all also below the rollout prefix."""
         app = FastAPI()
         self.setup_session_middleware(app)
-        add_json_route(app, "/v1/responses", self.responses)
-        add_json_route(app, "/v1/chat/completions", self.chat_completions)
+        add_model_routes(app, self.responses, self.chat_completions)
         capture = ModelCallCaptureConfig.from_global_config(self.server_client.global_config_dict)
         folder = capture.model_call_capture_dir if capture.observability_enabled else None
         app.add_middleware(
@@ -75,7 +83,27 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
             server_name=self.config.name,
             store=CaptureStore(folder) if folder else None,
         )
+        self._capture_token_ids(app)
         return app
+
+    def setup_exception_middleware(self, app: FastAPI) -> None:
+        """Answer whatever a handler raises with the documented envelope, and give up calls whose caller has left."""
+        app.add_middleware(CancelOnDisconnect)
+        super().setup_exception_middleware(app)
+
+    def _capture_token_ids(self, app: FastAPI) -> None:
+        try:
+            config = TokenIdCaptureConfig.from_global_config(self.server_client.global_config_dict)
+        except ValueError as error:
+            raise GymError(f"token_id_capture cannot be used as it is configured: {error}") from None
+        sink = config.build_sink()
+        if sink is not None:
+            app.add_middleware(
+                TokenCapture,
+                token_sink=sink,
+                lineage_store=config.build_lineage_store(),
+                delta_records=config.token_id_capture.delta_records,
+            )
 
     @abstractmethod
     async def responses(self, body: NeMoGymResponseCreateParamsNonStreaming) -> NeMoGymResponse:

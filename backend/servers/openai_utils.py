@@ -32,6 +32,8 @@ RETRY_ERROR_CODES = [*RATE_LIMIT_ERROR_CODES, 500]
 
 MAX_KEPT_BODY_CHARS = 2000
 """How much of an endpoint's error is carried on."""
+DEFAULT_TIMEOUT_SECONDS = 3600.0
+"""Longer than any answer takes, queues of a busy endpoint included; an endpoint that has vanished must not hold a rollout forever."""
 BAD_ANSWER_STATUS = 502
 """Status given to an answer of 200 that holds an error, or nothing usable."""
 _MAX_LOGGED_CHARS = 200
@@ -59,7 +61,8 @@ class NeMoGymAsyncOpenAI(BaseModel):
     Connection failures and the statuses in `RATE_LIMIT_ERROR_CODES` are tried again for `retry_budget_seconds` with growing, jittered
     pauses, or after the `Retry-After` that the endpoint asks for; a status of 500 and an error in the body of a 200 three
     times in all; every other status not at all. Raises `aiohttp.ClientResponseError` with `.status` and `.response_content`
-    (the first 2000 characters of the body), or the connection error.
+    (the first 2000 characters of the body), the connection error, or TimeoutError. A caller that is cancelled gives up at once, and
+    so does what the endpoint does for it: the connection is closed.
     """
 
     base_url: str
@@ -69,6 +72,8 @@ class NeMoGymAsyncOpenAI(BaseModel):
     """Upper bound of retries after connection failures; None leaves it to the budget."""
     default_headers: dict[str, str] = Field(default_factory=dict)
     retry_budget_seconds: float = 60.0
+    timeout_seconds: float | None = DEFAULT_TIMEOUT_SECONDS
+    """For one attempt, from connecting to the last byte; None waits for as long as the connection stands."""
 
     _last_report: float = PrivateAttr(default=float("-inf"))
 
@@ -142,12 +147,16 @@ class NeMoGymAsyncOpenAI(BaseModel):
         headers = {**self.default_headers, "Authorization": f"Bearer {self.api_key}"}
         try:
             # This client has a retry rule of its own, so the transport below makes one attempt.
-            response = await request(method, url, _internal=True, _max_connection_retries=0, json=body, headers=headers)
-            content = await response.read()
+            async with asyncio.timeout(self.timeout_seconds) as limit:
+                response = await request(method, url, _internal=True, _max_connection_retries=0, json=body, headers=headers)
+                content = await response.read()
         except aiohttp.ClientSSLError as error:
             return _Failure("final", error)
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, TimeoutError) as error:
-            return _Failure("connection", error, message=str(error) or repr(error))
+            failure: Exception = error
+            if limit.expired():
+                failure = TimeoutError(f"no complete answer from {self._masked(url)} within {self.timeout_seconds:g} s")
+            return _Failure("connection", failure, message=str(failure) or repr(failure))
         if response.status >= 400:
             return self._status_failure(response, content)
         try:

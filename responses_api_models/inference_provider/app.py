@@ -33,6 +33,8 @@ class InferenceProviderConfig(BaseResponsesAPIModelConfig):
     """Added to every request; keys of the request win."""
     retry_budget_seconds: float = Field(default=60.0, ge=0)
     """For how long an overloaded or unreachable endpoint is asked again."""
+    timeout_seconds: float = Field(default=3600.0, gt=0)
+    """For one attempt, from connecting to the last byte of the answer."""
 
 
 class InferenceProvider(SimpleResponsesAPIModel):
@@ -51,6 +53,7 @@ class InferenceProvider(SimpleResponsesAPIModel):
             base_url=self.config.base_url,
             api_key=self.config.api_key,
             retry_budget_seconds=self.config.retry_budget_seconds,
+            timeout_seconds=self.config.timeout_seconds,
         )
         self._converter = ResponsesConverter(
             return_token_id_information=False, uses_reasoning_parser=self.config.uses_reasoning_parser

@@ -39,6 +39,8 @@ class SimpleModelServerConfig(BaseResponsesAPIModelConfig):
     """Leave reasoning out of the history: endpoints that keep no state refuse reasoning items they do not know."""
     retry_budget_seconds: float = Field(default=60.0, ge=0)
     """For how long an overloaded or unreachable endpoint is asked again."""
+    timeout_seconds: float = Field(default=3600.0, gt=0)
+    """For one attempt, from connecting to the last byte of the answer."""
 
 
 class SimpleModelServer(SimpleResponsesAPIModel):
@@ -57,6 +59,7 @@ class SimpleModelServer(SimpleResponsesAPIModel):
             api_key=self.config.openai_api_key,
             default_headers=self.config.openai_default_headers,
             retry_budget_seconds=self.config.retry_budget_seconds,
+            timeout_seconds=self.config.timeout_seconds,
         )
         limit = self.config.max_concurrent_requests
         self._slots = asyncio.Semaphore(limit) if limit else nullcontext()

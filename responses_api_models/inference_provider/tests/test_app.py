@@ -54,6 +54,20 @@ def test_the_shipped_config_fits():
     assert (config.num_concurrent_requests, config.uses_reasoning_parser, config.extra_body) == (1000, False, {})
 
 
+@pytest.mark.parametrize(
+    "preset", ["baseten", "deepinfra", "fireworks", "friendli", "gemini", "hf_inference", "nebius", "openrouter", "together"]
+)
+def test_a_preset_is_the_shipped_config_with_an_address(preset):
+    folder = Path(__file__).parents[1] / "configs"
+    shipped, block = (
+        yaml.safe_load((folder / f"{name}.yaml").read_text())["policy_model"]["responses_api_models"]["inference_provider"]
+        for name in ("inference_provider", preset)
+    )
+    assert block.pop("base_url").startswith("https://")
+    del shipped["base_url"]
+    assert block == shipped
+
+
 async def test_a_responses_call_goes_through_chat_completions():
     async with endpoint(Reply(body=chat_answer("Hello", reasoning_content="why"))) as upstream:
         answer = await ask(
@@ -130,7 +144,7 @@ async def test_nobody_listening_is_an_error_within_the_budget():
     ("body", "status", "named"),
     [
         ({**QUESTION, "temprature": 1}, 422, "temprature"),
-        ({**QUESTION, "stream": True}, 422, "streaming is not supported"),
+        ({**QUESTION, "stream": True, "temperature": "hot"}, 422, "temperature"),
         ({**QUESTION, "previous_response_id": "x"}, 500, "NotImplementedError"),
         ({**QUESTION, "tool_choice": "required"}, 500, "demands a tool"),
     ],
@@ -150,3 +164,34 @@ async def test_calls_beyond_the_limit_wait():
             answers = await asyncio.gather(*(client.post(f"{url}/v1/responses", json=QUESTION) for _ in range(8)))
     assert [answer.status_code for answer in answers] == [200] * 8
     assert upstream.most_in_flight == 2
+
+
+async def test_every_dialect_also_as_a_stream():
+    messages = {"max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
+    async with endpoint(Reply(body=chat_answer("Hello", reasoning_content="why"))) as upstream:
+        for path, body, last in (
+            ("/v1/responses", QUESTION, "response.completed"),
+            ("/v1/chat/completions", {"messages": messages["messages"]}, "data: [DONE]"),
+            ("/v1/messages", messages, "message_stop"),
+        ):
+            answer = await ask(upstream.base_url, body | {"stream": True}, path)
+            assert answer.status_code == 200
+            assert "why" in answer.text
+            assert "Hello" in answer.text
+            assert last in answer.text
+    assert all("stream" not in request.body for request in upstream.requests)
+    assert upstream.requests[2].body["max_tokens"] == 5
+
+
+async def test_a_caller_that_leaves_ends_the_calls_to_an_overloaded_endpoint():
+    async with (
+        endpoint(Reply(429, b"busy", {"Retry-After": "1"})) as upstream,
+        serving(application(upstream.base_url)) as url,
+        httpx.AsyncClient() as client,
+    ):
+        with pytest.raises(httpx.ReadTimeout):
+            await client.post(f"{url}/v1/responses", json=QUESTION, timeout=0.5)
+        seen = len(upstream.requests)
+        await asyncio.sleep(2.2)
+        assert seen == 1
+        assert len(upstream.requests) == seen

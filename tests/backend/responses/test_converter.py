@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -180,7 +182,7 @@ def test_a_chat_request_as_a_responses_request():
         tools=[{"type": "function", "function": {"name": "f"}}],
         tool_choice={"type": "function", "function": {"name": "f"}},
     )
-    converted = CONVERTER.chat_completion_create_params_to_responses_create_params(params)
+    converted = CONVERTER.chat_completion_to_responses_create_params(params)
     assert [item.type for item in converted.input] == [
         "message",
         "message",
@@ -220,3 +222,39 @@ def test_an_answer_sent_back_says_the_same(text, thoughts, calls):
     [message] = CONVERTER.responses_items_to_chat_completion_messages(response.output)
     assert (message["content"] or "") == marked + text
     assert message.get("tool_calls", []) == tool_calls
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 4}}, 4),
+        ({"prompt_tokens_details": {"cached_tokens": None}, "cached_input_tokens": 5}, 5),
+        ({"prompt_tokens_details": SimpleNamespace(cached_tokens=7)}, 7),
+        (SimpleNamespace(prompt_tokens_details={"cached_tokens": 0}), 0),
+        ({"prompt_tokens_details": {"cached_tokens": -1}}, None),
+        ({"prompt_tokens_details": {"cached_tokens": True}}, None),
+        ({"prompt_tokens_details": {"cached_tokens": "3"}}, None),
+        (None, None),
+    ],
+)
+def test_a_detail_of_a_usage_that_an_endpoint_reports_its_own_way(usage, expected):
+    assert module._usage_detail(usage, "prompt_tokens_details", "cached_tokens", "cached_input_tokens") == expected
+
+
+def test_reasoning_and_text_are_told_apart_and_put_together_again():
+    text = "First.<think>a</think>Second.<think>b\n</think>"
+    assert CONVERTER._extract_reasoning_from_content(text) == (["a", "b\n"], "First.Second.")
+    assert CONVERTER._extract_reasoning_from_content("plain") == ([], "plain")
+    assert CONVERTER._wrap_reasoning_in_think_tags(["a", "b"]) == "<think>a</think><think>b</think>"
+
+
+def test_an_assistant_message_with_parts_becomes_items():
+    parts = [{"type": "text", "text": "<think>t</think>a"}, {"type": "text", "text": "b"}]
+    thought, said, call = CONVERTER.postprocess_assistant_message_dict(
+        {"role": "assistant", "content": parts, "tool_calls": [CALL]}
+    )
+    assert (thought.summary[0].text, said.content[0].text, call.call_id) == ("t", "ab", "c1")
+
+
+def test_the_time_of_an_answer_is_the_endpoints():
+    assert respond({"content": "a"}).created_at == 1

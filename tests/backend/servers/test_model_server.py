@@ -16,12 +16,13 @@ from backend.responses.schema import (
     NeMoGymResponse,
     NeMoGymResponseCreateParamsNonStreaming,
 )
-from backend.servers.model_call_capture import CaptureStore, ModelCallCaptureConfig, error_category
+from backend.servers.model_call_capture import CaptureStore, ModelCallCaptureConfig
+from backend.servers.model_call_line import error_category
 from backend.servers.model_call_records import (
-    aggregate_model_call_metrics,
     merge_model_call_capture_into_record,
-    read_model_call_records,
+    read_model_calls,
     record_from_line,
+    sums_over_calls,
 )
 from backend.servers.model_server import BaseResponsesAPIModelConfig, SimpleResponsesAPIModel
 from backend.servers.server_utils import ServerClient
@@ -90,8 +91,8 @@ async def test_both_dialects_also_below_the_prefix():
     ("path", "body", "location"),
     [
         ("/v1/responses", {"input": "a", "temprature": 1}, ["body", "temprature"]),
-        ("/v1/responses", {"input": "a", "stream": True}, ["body", "stream"]),
-        ("/v1/chat/completions", {"messages": [], "stream": True}, ["body", "stream"]),
+        ("/v1/responses", [], ["body"]),
+        ("/v1/chat/completions", {"messages": [], "stream": 1}, ["body", "stream"]),
         ("/v1/chat/completions", {"messages": [], "stream": "false"}, ["body", "stream"]),
         ("/v1/chat/completions", {"messages": [], "functions": []}, ["body", "functions"]),
     ],
@@ -146,9 +147,9 @@ async def test_a_call_is_recorded_in_the_documented_form(tmp_path):
     ("said", "client_status", "status", "category", "raw"),
     [
         ("upstream 400", 500, 400, "client_error", "too long"),
-        ("refused", 500, 500, "connection", "ConnectionRefusedError('nobody there')"),
-        ("slow", 500, 500, "timeout", "TimeoutError()"),
-        ("bug", 500, 500, "exception", "KeyError('x')"),
+        ("refused", 500, None, "connection", "ConnectionRefusedError('nobody there')"),
+        ("slow", 500, None, "timeout", "TimeoutError()"),
+        ("bug", 500, None, "exception", "KeyError('x')"),
     ],
 )
 async def test_failures_are_recorded_with_the_upstream_status(tmp_path, said, client_status, status, category, raw):
@@ -166,7 +167,7 @@ async def test_an_unreadable_request_is_kept_as_text(tmp_path):
     [record] = CaptureStore(tmp_path).read("a")
     assert (record["request"], record["request_raw"]) == (None, "{nonsense")
     assert (record["status_code"], record["error_category"]) == (422, "client_error")
-    assert "detail" in record["response_raw"]
+    assert "detail" in record["response"]
 
 
 async def test_many_calls_of_one_rollout_are_all_there(tmp_path):
@@ -183,7 +184,7 @@ async def test_a_record_that_cannot_be_written_costs_nothing_but_the_record(tmp_
     store = CaptureStore(tmp_path)
     assert store.is_incomplete("r")
     assert stat.S_ISREG((tmp_path / "r.capture.incomplete").stat().st_mode)
-    assert read_model_call_records(store, "r")[1][0]["code"] == "model_call_capture_unreadable"
+    assert read_model_calls(store, "r")[1][0]["code"] == "model_call_capture_unreadable"
 
 
 def test_capture_needs_an_absolute_folder():
@@ -227,7 +228,7 @@ def test_records_read_each_dialect():
     assert (first.tokens_in, first.tokens_out, first.tokens_total, first.tokens_reasoning) == (9, 4, 13, None)
     assert (first.cached_tokens, first.cache_hit, first.response_id, first.model) == (2, True, "resp_1", "upstream")
     assert (first.response_status, first.reasoning_content) == ("completed", "hm")
-    assert first.tool_calls == [{"id": "c", "name": "f", "arguments": "{}"}]
+    assert first.tool_calls == [{"call_id": "c", "name": "f", "arguments": {}}]
     assert (first.call_index, first.latency_total_ms) == (0, 1000.0)
 
     second = record_from_line(line("chat", chat_answer("a", reasoning_content="why")), 1)
@@ -241,7 +242,7 @@ def test_records_read_each_dialect():
     failed = record_from_line(line("responses", None, status_code=429, error_category="rate_limit"), 3)
     assert (failed.model, failed.tokens_in, failed.error_category) == ("asked", None, "rate_limit")
 
-    assert aggregate_model_call_metrics([first, second, third, failed]) == {
+    assert sums_over_calls([first, second, third, failed]) == {
         "tokens_in": 41,
         "tokens_out": 14,
         "tokens_reasoning": None,
@@ -256,24 +257,26 @@ def test_the_block_of_a_rollouts_record(tmp_path):
     store = CaptureStore(tmp_path)
     store.record("r", line("chat", chat_answer("late"), started_at=9.0))
     store.record("r", line("chat", chat_answer("early"), started_at=1.0))
-    record = merge_model_call_capture_into_record({"reward": 1.0}, store, "r")
+    row = {"_ng_rollout_id": "r", "reward": 1.0}
+    record = merge_model_call_capture_into_record(dict(row), [tmp_path])
     block = record["ng_model_call_capture"]
     assert set(block) == {"rollout_id", "metrics", "calls"}
     assert block["metrics"]["num_calls"] == 2
     assert [(call["call_index"], call["started_at"]) for call in block["calls"]] == [(0, 1.0), (1, 9.0)]
     assert not {"request", "response", "request_raw", "response_raw"} & block["calls"][0].keys()
-    full = merge_model_call_capture_into_record({}, store, "r", include_payloads=True)["ng_model_call_capture"]
+    assert "ng_model_call_capture" not in merge_model_call_capture_into_record({"reward": 1.0}, [tmp_path])
+    full = merge_model_call_capture_into_record(dict(row), [tmp_path], include_payloads=True)["ng_model_call_capture"]
     assert full["calls"][0]["response"]["choices"][0]["message"]["content"] == "early"
 
 
 def test_gaps_say_what_is_not_known(tmp_path):
     store = CaptureStore(tmp_path)
-    assert read_model_call_records(store, "r") == ([], [{"code": "model_call_capture_no_records"}])
+    assert read_model_calls(store, "r") == ([], [{"code": "model_call_capture_no_records"}])
     store.record("r", line("chat", chat_answer()))
     with open(store.path_for("r"), "ab") as file:
         file.write(b'[1]\n{"model_call')
     store.mark_incomplete("r")
-    records, gaps = read_model_call_records(store, "r")
+    records, gaps = read_model_calls(store, "r")
     assert len(records) == 1
     assert [gap["code"] for gap in gaps] == ["model_call_capture_records_unreadable", "model_call_capture_incomplete"]
     assert gaps[0]["detail"].startswith("2 ")

@@ -185,3 +185,44 @@ async def test_an_answer_of_another_form_is_named():
         client.validated(NeMoGymChatCompletion, {"choices": [{"message": {"role": "user"}}], "created": 1, "model": "m"})
     assert caught.value.status == 502
     assert b"not a NeMoGymChatCompletion: id: Field required" in caught.value.response_content
+
+
+async def test_an_endpoint_that_never_answers_ends_with_the_limit_of_an_attempt():
+    async with endpoint(Reply(delay=30)) as upstream:
+        began = time.monotonic()
+        with pytest.raises(TimeoutError, match=r"no complete answer from http://127\S+/chat/completions within 0.2 s"):
+            await client_of(upstream, timeout_seconds=0.2, retry_budget_seconds=0).create_chat_completion()
+    assert time.monotonic() - began < 5
+    assert len(upstream.requests) == 1
+
+
+async def test_a_cancelled_call_closes_its_connection_at_once():
+    closed = asyncio.Event()
+
+    async def silent(reader, writer):
+        await reader.read(100_000)
+        await reader.read()  # returns at the end of the connection
+        closed.set()
+        writer.close()
+
+    async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        call = asyncio.create_task(NeMoGymAsyncOpenAI(base_url=url, api_key=KEY).create_response(input="a"))
+        await asyncio.sleep(0.2)
+        call.cancel()
+        async with asyncio.timeout(2):
+            await closed.wait()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+
+async def test_a_cancelled_call_is_not_tried_again():
+    async with endpoint(Reply(429, b"busy", {"Retry-After": "1"})) as upstream:
+        call = asyncio.create_task(client_of(upstream).create_response(input="a"))
+        while not upstream.requests:
+            await asyncio.sleep(0.01)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await asyncio.sleep(1.2)
+        assert len(upstream.requests) == 1

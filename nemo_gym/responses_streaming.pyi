@@ -1,0 +1,1 @@
+from backend.responses.streaming import *

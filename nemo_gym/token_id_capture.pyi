@@ -1,0 +1,1 @@
+from backend.servers.token_id_capture import *
