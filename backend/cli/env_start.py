@@ -48,7 +48,7 @@ def _run(parsed: Parsed, request: ConfigRequest, link: WarmParentLink) -> int:
     def show_output(server: str, line: str) -> None:
         say(f"({server}) {line}")
 
-    start = StartRequest(request, on_output=show_output)
+    start = StartRequest(request, on_output=show_output, command=("gym", *parsed.words))
     try:
         return run_operation(lambda: start_environment(start, link), render, interrupted_code=ExitCode.OK)
     finally:

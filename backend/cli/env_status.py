@@ -2,43 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from backend.cli.console import print_json, say, warn
 from backend.cli.parser import Parsed
 from backend.config.request import ConfigRequest
 from backend.errors import ExitCode
-from backend.servers.status import EnvironmentStatus, environment_status, head_address
+from backend.servers.status import StackStatus, environment_status
 
 
 def run(parsed: Parsed) -> int:
     """Show which servers run; 0 whether or not there are any."""
-    host, port = head_address(ConfigRequest(overrides=parsed.overrides))
-    status = environment_status(host, port)
-    if status.problem:
-        warn(status.problem)
+    stacks = environment_status(ConfigRequest(overrides=parsed.overrides))
+    for stack in stacks:
+        if stack.problem:
+            warn(stack.problem)
     if parsed.json:
-        print_json(list(status.servers))
+        print_json([server for stack in stacks for server in stack.servers])
     else:
-        _show(status)
+        _show(stacks)
     return ExitCode.OK
 
 
-def _show(status: EnvironmentStatus) -> None:
-    if not status.servers:
+def _show(stacks: Sequence[StackStatus]) -> None:
+    servers = [server for stack in stacks for server in stack.servers]
+    if not servers:
         say("No NeMo Gym servers found running.")
         return
     say()
     say("NeMo Gym Server Status:")
-    for number, server in enumerate(status.servers, 1):
-        mark = "✓" if server["status"] == "success" else "✗"
-        say(f"[{number}] {mark} {server['process_name']} ({server['server_type']}/{server['name']})")
-        say("{")
-        for key in ("server_type", "name", "port", "pid", "uptime_seconds"):
-            value: Any = _uptime(server[key]) if key == "uptime_seconds" else server[key]
-            say(f"    '{key}': {value!r},")
-        say("}")
-    say(f"{len(status.servers)} servers found ({status.healthy} healthy, {len(status.servers) - status.healthy} unhealthy)")
+    number = 0
+    for stack in stacks:
+        if len(stacks) > 1:
+            say(f"Stack `{stack.name}` ({stack.id}), head server at {stack.head_url}:")
+        for server in stack.servers:
+            number += 1
+            _show_server(number, server)
+    healthy = sum(stack.healthy for stack in stacks)
+    say(f"{len(servers)} servers found ({healthy} healthy, {len(servers) - healthy} unhealthy)")
+
+
+def _show_server(number: int, server: dict[str, Any]) -> None:
+    mark = "✓" if server["status"] == "success" else "✗"
+    say(f"[{number}] {mark} {server['process_name']} ({server['server_type']}/{server['name']})")
+    say("{")
+    for key in ("server_type", "name", "port", "pid", "uptime_seconds"):
+        value: Any = _uptime(server[key]) if key == "uptime_seconds" else server[key]
+        say(f"    '{key}': {value!r},")
+    say("}")
 
 
 def _uptime(seconds: float | None) -> str:

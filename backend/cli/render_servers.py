@@ -7,6 +7,7 @@ from typing import Any
 
 from backend.cli.console import say, warn
 from backend.events import Event, Notice
+from backend.servers.environments.environment import EnvironmentPreparing, EnvironmentReady
 from backend.servers.server_events import (
     ModelEndpointState,
     StackProgress,
@@ -38,6 +39,10 @@ def render_server_event(event: Event, *, with_instances: bool = True) -> None:
             _render_instances(event.instances)
     elif isinstance(event, ModelEndpointState):
         _render_endpoint(event)
+    elif isinstance(event, EnvironmentPreparing):
+        say(f"Building an environment for {', '.join(event.servers)}: {', '.join(event.missing)} not installed here")
+    elif isinstance(event, EnvironmentReady) and event.origin == "built":
+        say(f"The environment for {', '.join(event.servers)} is built ({event.seconds:.1f} s): {event.folder}")
 
 
 def _render_instances(instances: tuple[dict[str, Any], ...]) -> None:

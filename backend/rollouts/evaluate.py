@@ -35,7 +35,7 @@ from backend.rollouts.resume_plan import plan_resumed_run
 from backend.rollouts.run_control_file import following_requests
 from backend.rollouts.run_events import MetricsWritten, RunPlanned
 from backend.rollouts.run_folder import RunFolder
-from backend.rollouts.run_start import begin_run
+from backend.rollouts.run_start import begin_run, capture_folder
 from backend.rollouts.stage_watch import watched_servers
 from backend.rollouts.summary import run_summary
 from backend.rollouts.tally import Tally
@@ -44,7 +44,9 @@ from backend.servers.head_client import fetch_live_config
 from backend.servers.http_client import client_settings, close_http_session, configure_http_client
 from backend.servers.model_endpoints import endpoint_wait_seconds, model_endpoints, wait_for_endpoints
 from backend.servers.server_output import OutputSink
-from backend.servers.supervisor import ServerDied, Stack, StackOptions
+from backend.servers.server_process import ServerDied
+from backend.servers.stack_journal import StackOwner
+from backend.servers.supervisor import Stack, StackOptions
 from backend.servers.warm_parent_link import WarmParentLink
 
 
@@ -156,6 +158,7 @@ class _Run:
             planned=dict(plan.planned),
             concurrency=plan.options.concurrency,
             earlier=plan.earlier,
+            capture_dir=capture_folder(config),
         )
         if not self.resolved.tree.get("dry_run"):
             self.folder.announce(config, {"serve": link is not None, "rollouts": plan.rollouts, "agents": dict(plan.planned)})
@@ -192,7 +195,8 @@ class _Run:
         configured = self.resolved.tree.get("nemo_gym_log_dir")
         folder = Path(configured).absolute() if configured else self.plan.paths.logs.absolute()
         append = bool(configured) or self.plan.earlier is not None
-        return StackOptions(folder, append_logs=append, on_output=self.request.on_output, any_head_port=True)
+        owner = StackOwner(self.request.command, self.plan.paths.run_folder.absolute())
+        return StackOptions(folder, append_logs=append, on_output=self.request.on_output, any_head_port=True, owner=owner)
 
     async def _wait_and_collect(self, job: CollectionJob) -> AsyncGenerator[Event, None]:
         endpoints = model_endpoints(self.resolved.servers)

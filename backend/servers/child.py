@@ -12,13 +12,16 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 from backend.errors import GymError
+from backend.servers.environments.site_folders import take_on_environment
 from backend.servers.guard import leave_with_parent, name_process
 from backend.servers.process_context import ProcessContext, enter_process_context, process_context
+from backend.servers.worker_processes import Worker, become_workers, worker_application
 
 HEAD_SERVER_KIND = "head_server"
 
@@ -33,9 +36,23 @@ class ServerOrder:
     folder: str
     entrypoint: str
     instances: tuple[dict[str, Any], ...] = ()
+    workers: int = 1
+    python: str = ""
+    """Interpreter of an environment of its own; empty for this program's, from which the server is forked."""
+    layer: str = ""
+    """That environment, where a forked process can take it on."""
+    import_path: tuple[str, ...] = ()
+    """Goes in front of the `PYTHONPATH` of such an interpreter."""
+    fallback_path: tuple[str, ...] = ()
+    """Goes to the end of its `sys.path`."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> ServerOrder:
+        """The order that `to_json` gave."""
+        return cls(**value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +68,28 @@ class ChildDescriptors:
         return (self.listener, self.output, self.report, self.death_pipe)
 
 
-def live(order: ServerOrder, settings: dict[str, Any], descriptors: ChildDescriptors, parent: int) -> None:
+def live(order: ServerOrder, settings: dict[str, Any], descriptors: ChildDescriptors, parent: int) -> NoReturn:
     """Be the server that `order` describes, with `settings` (`config`, `session_secret`); never returns."""
     code = 1
     try:
-        _settle_in(descriptors, parent)
+        _settle_in(descriptors)
         name_process(order.name)
-        code = _serve(order, settings, descriptors)
+        config = settings["config"]
+        context = ProcessContext(
+            listener=socket.socket(fileno=descriptors.listener),
+            report=descriptors.report,
+            session_secret=settings.get("session_secret"),
+            dry_run=bool(config.get("dry_run")),
+        )
+        enter_process_context(context)
+        worker = None
+        if order.workers > 1 and not context.dry_run:
+            worker = become_workers(order.workers, context, descriptors.death_pipe, parent)
+            context.report = worker.report
+        else:
+            leave_with_parent(descriptors.death_pipe, parent)
+        random.seed()
+        code = _serve(order, config, worker)
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else int(left.code is not None)
         if code:
@@ -71,57 +103,57 @@ def live(order: ServerOrder, settings: dict[str, Any], descriptors: ChildDescrip
         os._exit(code)
 
 
-def _settle_in(descriptors: ChildDescriptors, parent: int) -> None:
+def _settle_in(descriptors: ChildDescriptors) -> None:
     with contextlib.suppress(OSError):
         os.setpgid(0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
-    leave_with_parent(descriptors.death_pipe, parent)
     os.dup2(descriptors.output, 1)
     os.dup2(descriptors.output, 2)
     os.close(descriptors.output)
     # New objects: the inherited ones keep the seek state of whatever file they were opened on.
     sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
-    random.seed()
 
 
-def _serve(order: ServerOrder, settings: dict[str, Any], descriptors: ChildDescriptors) -> int:
-    from backend.config.global_config import set_global_config_dict
+def _serve(order: ServerOrder, config: Mapping[str, Any], worker: Worker | None) -> int:
+    from backend.config.global_config import hand_down_config, set_global_config_dict
     from backend.servers.http_client import client_settings, configure_http_client
 
-    config = settings["config"]
     logging.basicConfig(
         level=logging.DEBUG if config.get("verbose") else logging.WARNING,
         stream=sys.stderr,
         format="%(levelname)s %(name)s: %(message)s",
         force=True,
     )
-    listener = socket.socket(fileno=descriptors.listener)
-    enter_process_context(
-        ProcessContext(
-            listener=listener,
-            report=descriptors.report,
-            session_secret=settings.get("session_secret"),
-            dry_run=bool(config.get("dry_run")),
-        )
-    )
     set_global_config_dict(config)
-    configure_http_client(client_settings(config))
+    configure_http_client(client_settings(config, processes=worker.count if worker is not None else 1))
     os.environ["NEMO_GYM_CONFIG_PATH"] = order.name
     if order.kind == HEAD_SERVER_KIND:
         from backend.servers.head_server import serve_head
 
         serve_head(config, order.instances)
         return 0
+    hand_down_config(config)
+    if order.layer:
+        take_on_environment(Path(order.layer))
+    import nemo_gym  # noqa: F401 - puts the roots and the command's folder onto sys.path, as the entry point expects
+
     os.chdir(order.folder)
     sys.path.insert(0, order.folder)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [order.folder, os.environ.get("PYTHONPATH")]))
-    import nemo_gym  # noqa: F401 - puts the roots onto sys.path, as the entry point expects
-
+    if config.get("uv_cache_dir"):
+        os.environ["UV_CACHE_DIR"] = str(config["uv_cache_dir"])
     sys.argv = [order.entrypoint]
-    _run_entrypoint(os.path.join(order.folder, order.entrypoint))
+    if worker is None:
+        _run_entrypoint(os.path.join(order.folder, order.entrypoint))
+        return 0
+    from backend.servers.serve import serve
+
+    application = worker_application(order.kind, order.implementation, order.folder, order.entrypoint, worker)
+    block = config[order.name][order.kind][order.implementation]
+    serve(application, host=block["host"], port=block["port"], config=config)
     return 0
 
 
@@ -146,11 +178,14 @@ def _tell(reason: str, hint: str | None = None, *, told: bool = False) -> None:
         process_context().report_failure(reason, hint, told=told)
 
 
-def main(read_order: Callable[[], bytes] = sys.stdin.buffer.read) -> None:
-    """Entry of a fresh interpreter: the order, the settings and the descriptors come pickled on standard input."""
-    message = pickle.loads(read_order())
-    order = ServerOrder(**{**message["order"], "instances": tuple(message["order"]["instances"])})
-    live(order, message["settings"], ChildDescriptors(**message["descriptors"]), os.getppid())
+def main() -> None:
+    """Entry of a fresh interpreter: the order, the settings, the descriptors and the parent come pickled on standard input."""
+    message = pickle.load(sys.stdin.buffer)
+    with open(os.devnull, "rb") as nothing:  # what the server starts must not find the settings there
+        os.dup2(nothing.fileno(), 0)
+    order = ServerOrder.from_json(message["order"])
+    sys.path.extend(entry for entry in order.fallback_path if entry not in sys.path)
+    live(order, message["settings"], ChildDescriptors(**message["descriptors"]), message["parent"])
 
 
 if __name__ == "__main__":

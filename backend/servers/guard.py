@@ -16,16 +16,31 @@ import threading
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
+_EXPLANATIONS = {signal.SIGKILL: "killed, perhaps for lack of memory", signal.SIGSEGV: "crashed in native code"}
 
 
 def leave_with_parent(death_pipe: int, parent: int) -> None:
     """Make this process, and the group it leads, end when `death_pipe` closes or the process `parent` dies."""
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    die_with_parent(parent)
+    threading.Thread(target=_wait_for_end, args=(death_pipe,), name="parent-guard", daemon=True).start()
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel to kill this process when `parent` dies; ends it now when that has happened already. Linux only."""
+    _ask_for_death_signal(signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
-    threading.Thread(target=_wait_for_end, args=(death_pipe,), name="parent-guard", daemon=True).start()
+
+
+def outlive_parent() -> None:
+    """Take `die_with_parent` back, in a process that watches its parent itself from now on and has something to end before it ends."""
+    _ask_for_death_signal(0)
+
+
+def _ask_for_death_signal(number: int) -> None:
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def name_process(name: str) -> None:
@@ -33,6 +48,18 @@ def name_process(name: str) -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
+
+
+def explain_end(code: int) -> str:
+    """What the exit code of a process says; a negative one is the number of the signal that ended it."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        number = signal.Signals(-code)
+    except ValueError:
+        return f"ended by signal {-code}"
+    explanation = _EXPLANATIONS.get(number)
+    return f"ended by {number.name}" + (f": {explanation}" if explanation else "")
 
 
 def _wait_for_end(death_pipe: int) -> None:

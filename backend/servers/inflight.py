@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend.io.json_codec import dumps
-from backend.servers.middleware import ROLLOUT_PREFIX
 from backend.servers.rollout_correlation import (
     ROLLOUT_ID_PATTERN,
+    ROLLOUT_PREFIX,
     current_rollout_id,
     is_rollout_id,
     maybe_rollout_id_from_run_body,
@@ -27,12 +27,14 @@ from backend.servers.rollout_correlation import (
 )
 
 INFLIGHT_PATH = "/inflight"
+LIVENESS = "GET /"
 ROLLOUT_HEADER = "x-gym-rollout-id"
 _HEADER_NAME = ROLLOUT_HEADER.encode()
 _KEY = re.compile(rf"{ROLLOUT_ID_PATTERN.pattern}(@[0-9a-f]+)?".encode())
 _LONGEST_KEY = 300
 _LONGEST_PATH = 200
 _ROLLOUTS_COUNTED = 10_000
+_SERVER_ERROR = 500
 _KINDS_COUNTED = 64
 """Per rollout: a server whose paths hold ids must not fill the memory."""
 
@@ -83,7 +85,8 @@ class InflightWork:
     """Keeps the requests that are being answered, and gives them at `GET /inflight`.
 
     `{"server": name, "now": seconds since the epoch, "work": [{"rollout_id", "run", "what", "since", "count"}, …]}`: `what` is method
-    and path, `count` says the how-manieth such call of this rollout it is. Work without a known rollout has a null id.
+    and path, `count` says the how-manieth such call of this rollout it is. Work without a known rollout has a null id. Beside them
+    `requests` (answered since the server began, without `GET /`) and `errors` (those with a status of 500 and up).
     `answers` is False where the application has a route of that name itself.
     """
 
@@ -91,6 +94,8 @@ class InflightWork:
         self.app = app
         self.server_name = server_name
         self.answers = answers
+        self._requests = 0
+        self._errors = 0
         self._work: dict[_Work, None] = {}
         self._counts: OrderedDict[str | None, dict[str, int]] = OrderedDict()
 
@@ -103,8 +108,15 @@ class InflightWork:
             return
         work = self._begin(scope)
         token = _current.set(work)
+
+        async def send_counted(message: Message) -> None:
+            if message["type"] == "http.response.start" and work.what != LIVENESS:
+                self._requests += 1
+                self._errors += message["status"] >= _SERVER_ERROR
+            await send(message)
+
         try:
-            await self.app(scope, receive, send)
+            await self.app(scope, receive, send_counted)
         finally:
             _current.reset(token)
             del self._work[work]
@@ -118,7 +130,8 @@ class InflightWork:
             rollout_id, _, run = (item.key or "").partition("@")
             entry = {"rollout_id": rollout_id or None, "run": run or None, "what": item.what}
             work.append(entry | {"since": item.since, "count": item.count})
-        return {"server": self.server_name, "now": time.time(), "work": work}
+        counts = {"requests": self._requests, "errors": self._errors}
+        return {"server": self.server_name, "now": time.time(), **counts, "work": work}
 
     def _begin(self, scope: Scope) -> _Work:
         path = scope["path"]

@@ -24,10 +24,16 @@ class PortTaken(GymError):
     """A port that was asked for cannot be bound."""
 
 
+class HeadPortTaken(PortTaken):
+    """Another process has the port of the head server."""
+
+    port: int
+
+
 def bind_stack(servers: Sequence[ServerInstance], config: dict[str, Any], *, any_head_port: bool) -> dict[str, socket.socket]:
     """A bound socket for the head server and every server, by name; hosts and ports are filled into `config`.
 
-    A head port that is taken is an error, unless `any_head_port`: then another one is used. Raises `PortTaken` or `GymError`.
+    A head port that is taken is an error, unless `any_head_port`: then another one is used. Raises `HeadPortTaken`, `PortTaken` or `GymError`.
     """
     listeners: dict[str, socket.socket] = {}
     try:
@@ -101,9 +107,11 @@ def _bind_head(head: Mapping[str, Any], any_port: bool) -> socket.socket:
             purpose="the head server",
             how_to_change="stop the other process, or choose another port with ++head_server.port=…",
         )
-    except PortTaken:
+    except PortTaken as error:
         if not any_port:
-            raise
+            taken = HeadPortTaken(error.message, hint=error.hint)
+            taken.port = head["port"]
+            raise taken from error
         return bind_listener(head["host"], 0, purpose="the head server", how_to_change="set ++head_server.host=…")
 
 

@@ -5,6 +5,7 @@ A process that nobody supervises (a test, `python app.py` by hand) has no contex
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -12,6 +13,9 @@ from dataclasses import dataclass
 
 READY = b"R"
 FAILED = b"F"
+PHASE = b"P"
+SETTING_UP = "setting up"
+"""The step between the import of the entry point and the first answer."""
 _MOST_REPORTED = 1000
 
 
@@ -24,6 +28,10 @@ class ProcessContext:
     session_secret: str | None = None
     dry_run: bool = False
 
+    def report_phase(self, phase: str) -> None:
+        """Say which step of its start-up this server has come to."""
+        self._report(PHASE + phase.encode())
+
     def report_ready(self) -> None:
         """Say that requests are answered from now on."""
         self._report(READY)
@@ -33,11 +41,15 @@ class ProcessContext:
         story = {"reason": reason[:_MOST_REPORTED], "hint": hint and hint[:_MOST_REPORTED], "told": told}
         self._report(FAILED + json.dumps(story).encode())
 
+    def forward(self, message: bytes) -> None:
+        """Pass on what another process of this server reported, without its line end."""
+        self._report(message)
+
     def _report(self, message: bytes) -> None:
+        """One line with a single write, short enough never to be torn; a reader that is gone needs no news."""
         if self.report is not None:
-            os.write(self.report, message)
-            os.close(self.report)
-            self.report = None
+            with contextlib.suppress(OSError):
+                os.write(self.report, message + b"\n")
 
 
 class _Current:

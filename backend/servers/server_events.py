@@ -30,6 +30,20 @@ class ServerStarted(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ServerPhase(Event):
+    """A server has come to the next step of its start-up, `seconds` after the start of the stack.
+
+    `preparing` (its environment is found or built), `importing` (its process runs the entry point), `setting up` (it builds its
+    application and binds); then it is ready.
+    """
+
+    type: ClassVar[str] = "server.phase"
+    name: str
+    phase: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class ServerReady(Event):
     """A server answers requests, `seconds` after the start of the stack."""
 

@@ -69,8 +69,10 @@ class OutputSinks:
                 self._on_output = None
 
     def close(self) -> None:
+        """Close the log; closing twice is fine."""
         if self._log is not None:
             self._log.close()
+        self._log = None
 
     @contextlib.contextmanager
     def _dropping_the_log(self) -> Iterator[None]:

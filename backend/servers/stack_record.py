@@ -26,6 +26,13 @@ class StackServer:
     """From the start of the stack until it answered."""
     uses: tuple[str, ...] = ()
     """Names of the servers that its configuration refers to."""
+    entrypoint: str = ""
+    phase: str = ""
+    """The step of its start-up that it is in: `preparing` (its environment), `importing`, `setting up`, then `ready`."""
+    phase_since: float = 0.0
+    """Unix time at which that step began."""
+    workers: int = 1
+    """Processes that share its port, all below `pid` when there are several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +58,5 @@ class StackRecord:
     """Path of the run folder that the stack serves; empty for `gym env start`."""
     name: str = ""
     """What the stack is called on the command line (`gym env stop NAME`): the name of its first environment or benchmark."""
+    machine: str = ""
+    """Node name of the machine: a home folder may be shared by several, and process numbers mean something on one only."""

@@ -18,6 +18,7 @@ from backend.servers.http_client import close_http_session
 from backend.servers.model_endpoints import endpoint_wait_seconds, model_endpoints, wait_for_endpoints
 from backend.servers.server_events import StackReady
 from backend.servers.server_output import OutputSink
+from backend.servers.stack_journal import StackOwner
 from backend.servers.supervisor import Stack, StackOptions
 from backend.servers.warm_parent_link import WarmParentLink
 
@@ -29,6 +30,8 @@ class StartRequest:
     config: ConfigRequest
     on_output: OutputSink | None = None
     """Gets every line that a server prints."""
+    command: tuple[str, ...] = ()
+    """What the stack's record shows as typed."""
 
 
 async def start_environment(request: StartRequest, link: WarmParentLink) -> AsyncGenerator[Event, None]:
@@ -43,7 +46,9 @@ async def start_environment(request: StartRequest, link: WarmParentLink) -> Asyn
         for warning in resolved.warnings:
             yield Notice(redactor.text(warning), "warning")
         log_folder = resolved.tree.get("nemo_gym_log_dir")
-        options = StackOptions(Path(log_folder).absolute() if log_folder else None, on_output=request.on_output)
+        options = StackOptions(
+            Path(log_folder).absolute() if log_folder else None, on_output=request.on_output, owner=StackOwner(request.command)
+        )
         async with Stack(resolved, link, options) as stack, _Probes(resolved) as probes, aclosing(stack.start()) as starting:
             async for event in starting:
                 if isinstance(event, StackReady):

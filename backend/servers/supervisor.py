@@ -4,70 +4,60 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import copy
 import os
 import secrets
 import signal
 import socket
+import sys
 import time
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from backend.config.resolution import ResolvedConfig, ServerInstance
-from backend.errors import GymError
-from backend.events import Event
+from backend.config.resolution import ResolvedConfig
+from backend.events import Event, Notice
 from backend.servers.addresses import server_url
 from backend.servers.child import HEAD_SERVER_KIND, ServerOrder
-from backend.servers.folders import missing_requirements, server_folder
-from backend.servers.ports import HEAD_SERVER_NAME, bind_stack
-from backend.servers.server_events import ServerEnded, ServerReady, ServerStarted, StackProgress, StackReady, StackStarting
-from backend.servers.server_output import OutputSink, OutputSinks, log_name, pump_lines
+from backend.servers.environments.environment import EnvironmentOutput, EnvironmentsPrepared
+from backend.servers.environments.preparation import prepare_environments, settings_from
+from backend.servers.folders import server_folder
+from backend.servers.ports import HEAD_SERVER_NAME
+from backend.servers.server_events import (
+    ServerEnded,
+    ServerPhase,
+    ServerReady,
+    ServerStarted,
+    StackProgress,
+    StackReady,
+    StackStarting,
+)
+from backend.servers.server_output import OutputSink, OutputSinks, pump_lines
+from backend.servers.server_process import ServerDied, ServerProcess, death_of, failed_dry_run
+from backend.servers.stack_journal import StackJournal, StackOwner
+from backend.servers.stack_preparation import bind_ports, environment_requests, in_environment, make_orders, noted_servers
 from backend.servers.warm_parent_link import WarmParentLink
 
 STOP_GRACE_SECONDS = 3.0
 PROGRESS_INTERVAL_SECONDS = 30.0
-_LAST_LINES = 20
 _DRAIN_SECONDS = 0.5
-_SIGNAL_EXPLANATIONS = {signal.SIGKILL: "killed, perhaps for lack of memory", signal.SIGSEGV: "crashed in native code"}
-
-
-class ServerDied(GymError):
-    """A server ended although nobody asked it to."""
-
-
-@dataclass(slots=True)
-class ServerProcess:
-    """One server of a stack, as far as it has come."""
-
-    name: str
-    url: str
-    instance: ServerInstance | None
-    """None for the head server."""
-    folder: str = ""
-    pid: int = 0
-    ready: bool = False
-    ended: int | None = None
-    failure: dict[str, Any] = field(default_factory=dict)
-    """`reason`, `hint` and `told`, from a server that could say why it ends."""
-    last_lines: deque[str] = field(default_factory=lambda: deque(maxlen=_LAST_LINES))
-    drained: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(frozen=True, slots=True)
 class StackOptions:
-    """`log_folder`: one file per server is written there, `append_logs` after what it holds. `on_output`: gets every line.
+    """`log_folder`: one file per server is written there, `append_logs` after what it holds; by default to the stack's own folder in the
+    state folder. `on_output`: gets every line. `owner`: who starts the stack, for those who find it.
 
-    `any_head_port`: when the default head port is taken, use another one; right when nobody else must find this stack.
+    `any_head_port`: when the head port is taken, by whomever, use another one. Otherwise that is done only for a port that nobody
+    asked for and that another stack of ours has.
     """
 
     log_folder: Path | None = None
     append_logs: bool = True
     on_output: OutputSink | None = None
     any_head_port: bool = False
+    owner: StackOwner = field(default_factory=StackOwner)
 
 
 class Stack:
@@ -82,6 +72,8 @@ class Stack:
         self.options = options
         self.config: dict[str, Any] = {}
         self.processes: dict[str, ServerProcess] = {}
+        self.log_folder = options.log_folder
+        self._journal: StackJournal | None = None
         self._link = link
         self._began = time.monotonic()
         self._start_time = time.time()
@@ -104,25 +96,7 @@ class Stack:
 
     def instances(self) -> list[dict[str, Any]]:
         """The servers as the head server describes them, in configuration order."""
-        return [
-            {
-                "config_path": process.name,
-                "dir_path": process.folder,
-                "entrypoint": process.instance.entrypoint,
-                "host": process.instance.host,
-                "name": process.instance.implementation,
-                "pid": process.pid,
-                "port": int(process.url.rpartition(":")[2]),
-                "process_name": process.name,
-                "server_type": process.instance.kind,
-                "start_time": self._start_time,
-                "status": None,
-                "uptime_seconds": None,
-                "url": process.url,
-            }
-            for process in self.processes.values()
-            if process.instance is not None
-        ]
+        return [process.as_instance(self._start_time) for process in self._servers()]
 
     async def start(self) -> AsyncGenerator[Event, None]:
         """Start everything; the last event is `StackReady`.
@@ -130,11 +104,19 @@ class Stack:
         Raises `ServerDied` naming the first server that ended, with its last lines; `GymError` for a folder, requirement or port
         that is not there.
         """
-        orders = self._prepare_orders()
-        listeners = self._bind()
+        orders = make_orders(self.resolved)
+        self._journal = journal = StackJournal(self.resolved, self.options.owner)
+        self.log_folder = self.log_folder or journal.folder
+        listeners, moved = self._bind()
         try:
-            yield StackStarting(tuple(orders), self.head_url)
+            journal.begin(self.head_url, noted_servers(self.processes.values(), orders, self.log_folder))
+            if moved is not None:
+                yield moved
+            yield self._noted(StackStarting(tuple(orders), self.head_url))
             self._tasks.append(asyncio.create_task(self._follow_link()))
+            async with aclosing(self._prepare(orders)) as preparing:
+                async for event in preparing:
+                    yield self._noted(event)
             await self._wait_until_warm()
             self._link.send({"do": "settings", "settings": {"config": self.config, "session_secret": secrets.token_hex(32)}})
             for name, order in orders.items():
@@ -151,7 +133,7 @@ class Stack:
             return
         async for event in self._wait_until_ready():
             yield event
-        yield StackReady(time.monotonic() - self._began, tuple(self.instances()))
+        yield self._noted(StackReady(time.monotonic() - self._began, tuple(self.instances())))
 
     async def while_alive(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
         """Pass `events` on for as long as all servers live; raises `ServerDied`, and closes `events`, as soon as one has ended."""
@@ -179,19 +161,20 @@ class Stack:
 
     async def _wait_until_dry_run_is_over(self) -> None:
         """Every server has constructed itself and left; raises `GymError` for those that could not."""
-        servers = [process for process in self.processes.values() if process.instance is not None]
+        servers = self._servers()
         while any(process.ended is None for process in servers):
             event = await self._changes.get()
             if isinstance(event, ServerEnded) and not event.name:
                 self._raise_if_dead(event)
         failed = [process for process in servers if process.ended]
         if failed:
-            details = [f"`{process.name}` exited with {process.ended}: {process.failure.get('reason', '')}" for process in failed]
-            raise GymError("dry run failed", details=[line.rstrip(": ") for line in details])
+            raise failed_dry_run(failed)
 
     async def stop(self) -> None:
         """End every process: SIGTERM to all at once, SIGKILL after 3 s to those that are left. Safe to call twice."""
         began = time.monotonic()
+        if self._journal is not None and not self._stopping:
+            self._journal.stopping()
         self._stopping = True
         alive = [process for process in self.processes.values() if process.pid and process.ended is None]
         for process in alive:
@@ -209,44 +192,55 @@ class Stack:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
+        for process in self.processes.values():
+            process.sinks.close()
+        if self._journal is not None:
+            self._journal.close()
 
-    def _prepare_orders(self) -> dict[str, ServerOrder]:
-        if not self.resolved.servers:
-            raise GymError(
-                "the configuration has no server to start",
-                hint="select servers with --benchmark, --resources-server, --model-type or --config",
-            )
-        orders = {}
-        for instance in self.resolved.servers:
-            folder = server_folder(instance, self.resolved.roots)
-            missing = missing_requirements(folder)
-            if missing:
-                raise GymError(
-                    f"server `{instance.name}` needs packages that are not installed: {', '.join(missing)}",
-                    hint=f"install them with: uv pip install {' '.join(repr(line) for line in missing)}",
-                )
-            orders[instance.name] = ServerOrder(
-                instance.name, instance.kind, instance.implementation, str(folder), instance.entrypoint
-            )
-        return orders
+    def _servers(self) -> list[ServerProcess]:
+        """All but the head server."""
+        return [process for process in self.processes.values() if process.instance is not None]
 
-    def _bind(self) -> dict[str, socket.socket]:
-        """Bind a socket for every server and the head, and complete `config` with the ports."""
-        self.config = copy.deepcopy(dict(self.resolved.tree))
-        listeners = bind_stack(self.resolved.servers, self.config, any_head_port=self.options.any_head_port)
+    def _noted(self, event: Event) -> Event:
+        if self._journal is not None:
+            self._journal.note(event)
+        return event
+
+    def _changed(self, event: Event) -> None:
+        self._changes.put_nowait(self._noted(event))
+
+    def _bind(self) -> tuple[dict[str, socket.socket], Notice | None]:
+        """Bind a socket for every server and the head, and complete `config` with the ports; tells when the head had to move."""
+        self.config, listeners, moved = bind_ports(self.resolved, any_head_port=self.options.any_head_port)
         for instance in self.resolved.servers:
             block = self.config[instance.name][instance.kind][instance.implementation]
             folder = str(server_folder(instance, self.resolved.roots))
             url = server_url(block["host"], block["port"])
-            self.processes[instance.name] = ServerProcess(instance.name, url, instance, folder)
-        self.processes[HEAD_SERVER_NAME] = ServerProcess(HEAD_SERVER_NAME, self.head_url, None)
-        return listeners
+            self.processes[instance.name] = ServerProcess(instance.name, url, instance, self._sinks(instance.name), folder)
+        head = ServerProcess(HEAD_SERVER_NAME, self.head_url, None, self._sinks(HEAD_SERVER_NAME))
+        self.processes[HEAD_SERVER_NAME] = head
+        return listeners, moved
+
+    def _sinks(self, name: str) -> OutputSinks:
+        return OutputSinks(name, self.log_folder, self.options.append_logs, self.options.on_output)
+
+    async def _prepare(self, orders: dict[str, ServerOrder]) -> AsyncGenerator[Event, None]:
+        """Find or build the environments of all server folders, and complete `orders` with them."""
+        settings = settings_from(self.resolved.tree, self.resolved.roots)
+        async with aclosing(prepare_environments(environment_requests(orders), settings)) as preparing:
+            async for event in preparing:
+                if isinstance(event, EnvironmentOutput):
+                    self.processes[event.server].take(self.resolved.redactor.text(event.line))
+                elif isinstance(event, EnvironmentsPrepared):
+                    orders.update({name: in_environment(order, event.environments) for name, order in orders.items()})
+                yield event
 
     async def _spawn(self, order: ServerOrder, listener: socket.socket) -> None:
         output_read, output_write = os.pipe()
         try:
             listener.set_inheritable(True)
-            message = {"do": "spawn", "order": order.to_json(), "fresh": not hasattr(os, "fork") or not _forking_is_safe()}
+            can_fork = bool(order.layer) or not order.python
+            message = {"do": "spawn", "order": order.to_json(), "fresh": not (can_fork and _forking_is_safe())}
             self._link.send(message, (listener.fileno(), output_write))
         finally:
             listener.close()
@@ -263,14 +257,18 @@ class Stack:
                 process.pid = message["pid"]
                 instance = process.instance
                 kind, implementation = (instance.kind, instance.implementation) if instance else (HEAD_SERVER_KIND, "")
-                self._changes.put_nowait(ServerStarted(process.name, kind, implementation, process.pid, process.url))
+                self._changed(ServerStarted(process.name, kind, implementation, process.pid, process.url))
+            elif message["is"] == "phase":
+                self._changed(ServerPhase(process.name, message["phase"], time.monotonic() - self._began))
             elif message["is"] == "ready":
                 process.ready = True
-                self._changes.put_nowait(ServerReady(process.name, time.monotonic() - self._began))
+                self._changed(ServerReady(process.name, time.monotonic() - self._began))
             elif message["is"] == "failed":
-                process.failure = message
+                process.failure = process.failure or message  # the first one is the cause
             elif message["is"] == "ended":
                 process.ended = message["code"]
+                if not process.pid:  # it never ran: nothing is going to be printed
+                    process.drained.set()
                 self._tasks.append(asyncio.create_task(self._announce_end(process, message["code"])))
         self._link_lost = True
         self._warm.set()
@@ -281,7 +279,7 @@ class Stack:
         with contextlib.suppress(TimeoutError):  # its last lines explain its end
             async with asyncio.timeout(_DRAIN_SECONDS):
                 await process.drained.wait()
-        self._changes.put_nowait(ServerEnded(process.name, code))
+        self._changed(ServerEnded(process.name, code))
 
     async def _wait_until_warm(self) -> None:
         await self._warm.wait()
@@ -298,7 +296,7 @@ class Stack:
             self._raise_if_dead(event)
 
     async def _wait_until_ready(self) -> AsyncIterator[Event]:
-        servers = [process for process in self.processes.values() if process.instance is not None]
+        servers = self._servers()
         said = float("-inf")
         while True:
             waiting = [process.name for process in servers if not process.ready]
@@ -322,28 +320,14 @@ class Stack:
         process = self.processes[event.name]
         if self.config.get("dry_run"):
             return
-        when = "while it ran" if process.ready else "before it was ready"
-        reason = process.failure.get("reason") or f"{_explain(event.code)}, {when}"
-        lines = [] if process.failure.get("told") else [f"  {line}" for line in process.last_lines]
-        log = self.options.log_folder / log_name(process.name) if self.options.log_folder else None
-        raise ServerDied(
-            f"Process `{process.name}` finished unexpectedly! ({reason})",
-            details=["its last lines:", *lines] if lines else [],
-            hint=process.failure.get("hint") or (f"its whole output is in {log}" if log else None),
-        )
+        raise death_of(process, event.code, self.log_folder)
 
     async def _pump_output(self, process: ServerProcess, descriptor: int) -> None:
-        sinks = OutputSinks(process.name, self.options.log_folder, self.options.append_logs, self.options.on_output)
-
-        def take(line: str) -> None:
-            process.last_lines.append(line)
-            sinks.take(line)
-
         try:
-            await pump_lines(descriptor, self.resolved.redactor, take)
+            await pump_lines(descriptor, self.resolved.redactor, process.take)
         finally:
             process.drained.set()
-            sinks.close()
+            process.sinks.close()
 
 
 async def _cancelled(future: asyncio.Future[Any]) -> None:
@@ -352,15 +336,5 @@ async def _cancelled(future: asyncio.Future[Any]) -> None:
     await asyncio.gather(future, return_exceptions=True)
 
 
-def _explain(code: int) -> str:
-    if code >= 0:
-        return f"exit code {code}"
-    number = signal.Signals(-code)
-    explanation = _SIGNAL_EXPLANATIONS.get(number)
-    return f"ended by {number.name}" + (f": {explanation}" if explanation else "")
-
-
 def _forking_is_safe() -> bool:
-    import sys
-
     return sys.platform == "linux"

@@ -1,7 +1,7 @@
 """The process from which servers are forked: it has the web stack imported, one thread, and no event loop.
 
 A forked server is ready after 0.03 s of CPU time instead of 0.8 s and shares its memory with the others. Run as
-`python -m backend.servers.warm_parent CONTROL_FD DEATH_PIPE_FD`; it obeys messages on the control socket and reports what happens to
+`python -m backend.servers.warm_parent CONTROL_FD DEATH_PIPE_FD COMMAND_PID`; it obeys messages on the control socket and reports what happens to
 its children. It ends, and they with it, when the control socket or the death pipe closes.
 """
 
@@ -16,12 +16,16 @@ import signal
 import socket
 import subprocess
 import sys
-from dataclasses import dataclass, field
+import tempfile
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from backend.io.roots import INSTALL_ROOT
 from backend.servers.child import ChildDescriptors, ServerOrder, live
+from backend.servers.environments.environment import activated
 from backend.servers.frames import FrameReader, send_frame
-from backend.servers.process_context import READY
+from backend.servers.guard import die_with_parent, outlive_parent
+from backend.servers.process_context import FAILED, PHASE, READY
 
 PRELOADED = (
     "asyncio",
@@ -42,6 +46,10 @@ PRELOADED = (
 )
 
 
+_CANNOT_START = 127
+"""As shells say it."""
+
+
 @dataclass(slots=True)
 class _State:
     control: socket.socket
@@ -56,12 +64,14 @@ def main(arguments: list[str]) -> None:
     """Import, report, and serve orders until the other side is gone."""
     control = socket.socket(fileno=int(arguments[0]))
     death_pipe = int(arguments[1])
+    die_with_parent(int(arguments[2]))  # while it imports, it watches nothing
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     wakeup_read, wakeup_write = os.pipe()
     os.set_blocking(wakeup_write, False)
     signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     _import_stack()
+    outlive_parent()
     state = _State(control, death_pipe, selectors.DefaultSelector())
     state.selector.register(control, selectors.EVENT_READ, "control")
     state.selector.register(death_pipe, selectors.EVENT_READ, "death")
@@ -113,8 +123,7 @@ def _obey(message: dict[str, Any], reader: FrameReader, state: _State) -> None:
         state.settings = message["settings"]
     elif message["do"] == "spawn":
         listener, output = reader.take(2)
-        order = ServerOrder(**{**message["order"], "instances": tuple(message["order"]["instances"])})
-        _spawn(order, listener, output, fresh=message["fresh"], state=state)
+        _spawn(ServerOrder.from_json(message["order"]), listener, output, fresh=message["fresh"], state=state)
     elif message["do"] == "signal":
         for pid, name in state.names.items():
             if name == message["name"]:
@@ -125,9 +134,17 @@ def _obey(message: dict[str, Any], reader: FrameReader, state: _State) -> None:
 def _spawn(order: ServerOrder, listener: int, output: int, *, fresh: bool, state: _State) -> None:
     report_read, report_write = os.pipe()
     descriptors = ChildDescriptors(listener, output, report_write, state.death_pipe)
-    pid = _start_fresh(order, descriptors, state) if fresh else _fork(order, descriptors, report_read, state)
-    for descriptor in (listener, output, report_write):
-        os.close(descriptor)
+    try:
+        pid = _start_fresh(order, descriptors, state) if fresh else _fork(order, descriptors, report_read, state)
+    except OSError as error:
+        os.close(report_read)
+        reason = f"its interpreter {order.python or sys.executable} cannot be started: {error.strerror}"
+        send_frame(state.control, {"is": "failed", "name": order.name, "reason": reason, "hint": None, "told": True})
+        send_frame(state.control, {"is": "ended", "name": order.name, "pid": 0, "code": _CANNOT_START})
+        return
+    finally:
+        for descriptor in (listener, output, report_write):
+            os.close(descriptor)
     state.names[pid] = order.name
     state.selector.register(report_read, selectors.EVENT_READ, ("report", order.name))
     send_frame(state.control, {"is": "started", "name": order.name, "pid": pid})
@@ -155,16 +172,31 @@ def _fork(order: ServerOrder, descriptors: ChildDescriptors, report_read: int, s
 
 
 def _start_fresh(order: ServerOrder, descriptors: ChildDescriptors, state: _State) -> int:
-    message = {"order": order.to_json(), "settings": state.settings, "descriptors": _as_dict(descriptors)}
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "backend.servers.child"],
-        stdin=subprocess.PIPE,
-        pass_fds=descriptors.all(),
-        process_group=0,
-    )
-    assert process.stdin is not None
-    process.stdin.write(pickle.dumps(message))
-    process.stdin.close()
+    message = {
+        "order": order.to_json(),
+        "settings": state.settings,
+        "descriptors": asdict(descriptors),
+        "parent": os.getpid(),
+    }
+    environment = dict(os.environ)
+    if order.python:
+        environment = activated(environment, order.python)
+        # The parent's own entries may hold libraries that this environment has in other versions.
+        inherited = [
+            entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry and entry != str(INSTALL_ROOT)
+        ]
+        environment["PYTHONPATH"] = os.pathsep.join([*order.import_path, *inherited])
+    # A file and not a pipe: nobody waits for an interpreter that is slow to read, or that dies before it does.
+    with tempfile.TemporaryFile() as letter:
+        pickle.dump(message, letter)
+        letter.seek(0)
+        process = subprocess.Popen(
+            [order.python or sys.executable, "-P", "-m", "backend.servers.child"],
+            stdin=letter,
+            pass_fds=descriptors.all(),
+            process_group=0,
+            env=environment,
+        )
     process.returncode = 0  # reaped below by pid; Popen must not wait for it as well
     return process.pid
 
@@ -172,10 +204,6 @@ def _start_fresh(order: ServerOrder, descriptors: ChildDescriptors, state: _Stat
 def _kill_group(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-
-
-def _as_dict(descriptors: ChildDescriptors) -> dict[str, int]:
-    return {name: getattr(descriptors, name) for name in ("listener", "output", "report", "death_pipe")}
 
 
 def _open_descriptors() -> list[int]:
@@ -200,21 +228,27 @@ def _reap(state: _State) -> None:
             continue
         # A last report may still wait in the pipe; it explains the end and must be told first.
         for key in [key for key in state.selector.get_map().values() if key.data == ("report", name)]:
-            _forward_report(key, state)
+            os.set_blocking(key.fd, False)
+            with contextlib.suppress(BlockingIOError):
+                _forward_report(key, state)
         send_frame(state.control, {"is": "ended", "name": name, "pid": pid, "code": os.waitstatus_to_exitcode(status)})
 
 
 def _forward_report(key: selectors.SelectorKey, state: _State) -> None:
-    if state.selector.get_map().get(key.fd) is not key:  # told already, when the server's end was noticed
+    if state.selector.get_map().get(key.fd) is not key:  # closed already, when the server's end was noticed
         return
     name = key.data[1]
-    message = os.read(key.fd, 8192)
-    state.selector.unregister(key.fd)
-    os.close(key.fd)
-    if message == READY:
-        send_frame(state.control, {"is": "ready", "name": name})
-    elif message:
-        send_frame(state.control, {"is": "failed", "name": name, **json.loads(message[1:])})
+    data = os.read(key.fd, 1 << 16)
+    if not data:
+        state.selector.unregister(key.fd)
+        os.close(key.fd)
+    for message in data.splitlines():
+        if message == READY:
+            send_frame(state.control, {"is": "ready", "name": name})
+        elif message.startswith(PHASE):
+            send_frame(state.control, {"is": "phase", "name": name, "phase": message[1:].decode()})
+        elif message.startswith(FAILED):
+            send_frame(state.control, {"is": "failed", "name": name, **json.loads(message[1:])})
 
 
 if __name__ == "__main__":

@@ -30,9 +30,10 @@ class WarmParentLink:
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(INSTALL_ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(":"),
         }
+        numbers = map(str, (theirs.fileno(), death_read, os.getpid()))
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "backend.servers.warm_parent", str(theirs.fileno()), str(death_read)],
+                [sys.executable, "-P", "-m", "backend.servers.warm_parent", *numbers],
                 pass_fds=(theirs.fileno(), death_read),
                 stdin=subprocess.DEVNULL,  # and -P: nothing in the working directory may be taken for a module of ours
                 # A group of its own: Ctrl-C at the terminal is for the command, which stops the servers in order.

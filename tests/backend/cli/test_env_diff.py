@@ -88,9 +88,13 @@ def test_a_run_against_now(folder: Path, capsys: pytest.CaptureFixture[str], for
         ("--config gone.yaml", 1, "config_paths entry 'gone.yaml' was not found"),
         (".", 1, "it has no run.json"),
         ("--benchmark nosuch_one", 2, "nosuch_one"),
+        ("--nope", 2, "A is neither a path nor arguments of `gym env resolve`: unrecognized arguments: --nope"),
+        ("rows.jsonl", 1, "rows.jsonl has no record of a run beside it: there is no rows_run/run.json"),
+        ("x" * 300, 1, "there is no file or folder xxx"),
     ],
 )
 def test_sides_that_cannot_be_resolved(capsys: pytest.CaptureFixture[str], side: str, code: int, part: str) -> None:
+    Path("rows.jsonl").write_text("{}\n{}\n")
     assert main(["env", "diff", side, BASE]) == code
     captured = capsys.readouterr()
     assert part in captured.err
@@ -107,3 +111,28 @@ def test_search_dirs_serve_both_sides(folder: Path, capsys: pytest.CaptureFixtur
     (folder / "env.yaml").unlink()
     assert main(["env", "diff", "--search-dir", "lib", "--config more.yaml", "--config more.yaml ++limit=8"]) == 0
     assert "~ limit: 7 -> 8" in capsys.readouterr().out
+
+
+def test_a_side_may_be_a_single_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["env", "diff", "--config=hard.yaml", "--no-model", "--json"]) == 0
+    diff = json.loads(capsys.readouterr().out)
+    assert (diff["a"], diff["b"]) == ("--config=hard.yaml", "--no-model")
+    assert "hard_rs.resources_servers.riddle.grading" in [item["key"] for item in diff["removed"]]
+
+
+def test_no_secret_is_told_as_value_or_key(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    secret = "s3cr3t-in-here"
+    (folder / "x.yaml").write_text(f"client_secret: {secret}\nusers: {{{secret}: 1, b: x {secret}}}\n")
+    for words in (
+        ["env", "diff", "x.yaml", "hard.yaml"],
+        ["env", "diff", "hard.yaml", "x.yaml", "--json"],
+        ["env", "resolve", "--config", "x.yaml"],
+        ["env", "resolve", "--config", "x.yaml", "--json"],
+        ["env", "resolve", "--config", "x.yaml", "--provenance"],
+        ["env", "resolve", "--config", "x.yaml", "--provenance", "--json"],
+        ["env", "validate", "--config", "x.yaml", "--strict", f"++users.{secret}.c=1"],
+    ):
+        main(words)
+        captured = capsys.readouterr()
+        assert "users" in captured.out + captured.err
+        assert secret not in captured.out + captured.err

@@ -226,3 +226,45 @@ def test_the_calls_of_the_evaluator(gym: Gym) -> None:
     )  # fmt: skip
     assert (result.returncode, result.stdout) == (0, "✓ Config is valid.\n"), result.stderr
     assert not (gym.cwd / "outputs").exists()
+
+
+@pytest.mark.parametrize("word", ["+config_paths=x.yaml", "+config_paths={a: 1}", "+config_paths=[1]"])
+def test_config_paths_that_are_no_list_of_paths(capsys: pytest.CaptureFixture[str], word: str) -> None:
+    (found,) = findings(capsys, word, "--strict", code=1)
+    assert found["message"].startswith("'config_paths' must be a list of paths. Got: ")
+    assert found["file"] == word
+
+
+def test_what_is_not_quite_a_server_is_checked_to_its_end(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "x.yaml").write_text(
+        RS.replace("quiz:", "quizz:").format("domain: maths")
+        + AGENT.replace("app.py", "ap.py").format(
+            "port: abc\n      resources_server: {type: resources_servers, name: rss}\n"
+            "      judge: {type: resource_servers, name: rs}\n"
+            "      pool: {first: {type: resource_servers, name: rs}}\n"
+            "      datasets: [{name: d, type: example, jsonl_fpath: e.jsonl}]"
+        )
+    )
+    found = findings(capsys, "--config", "x.yaml", "--strict", code=1)
+    assert [(item["severity"], item["line"], item["nearest"]) for item in found] == [
+        ("error", 5, "math"),
+        ("error", 10, None),
+        ("error", 11, "rs"),
+        ("error", 12, "resources_servers"),
+        ("error", 3, "quiz"),
+        ("error", 9, "app.py"),
+        ("warning", 13, "resources_servers"),
+        ("warning", 14, "d.jsonl"),
+    ]
+    tolerated = findings(capsys, "--config", "x.yaml", "--strict", "+error_on_almost_servers=false", code=0)
+    assert [item["line"] for item in tolerated] == [5, 10]
+    assert {item["hint"] for item in tolerated} == {"Did you mean `math`?", "mend the fields"}
+
+
+def test_a_block_that_an_override_adds_to_is_still_where_it_was_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "x.yaml").write_text(RS.replace("quiz:", "quizz:").format("x: 1"))
+    found = findings(capsys, "--config", "x.yaml", "++rs.resources_servers.quizz.y=2", "--strict", code=1)
+    assert [(item["file"], item["line"], item["key"]) for item in found] == [
+        (str(folder / "x.yaml"), 3, "rs.resources_servers.quizz.domain"),
+        (str(folder / "x.yaml"), 3, "rs.resources_servers.quizz"),
+    ]

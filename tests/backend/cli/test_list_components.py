@@ -143,7 +143,7 @@ def test_a_table_fits_the_terminal(gym: Gym, tree: Path, columns: int) -> None:
             "--resources-server quiz",
         ),
         ("agents", "simple_agent", "agent", ["path", "composition", "variants"], None),
-        ("models", "openai_model", "model", ["config"], "--resources-server mcqa --model-type openai_model"),
+        ("models", "openai_model", "model", ["config"], "--resources-server example_single_tool_call --model-type openai_model"),
         ("resources-servers", "mcqa", "resources server", ["config"], "--resources-server mcqa"),
     ],
 )
@@ -233,7 +233,7 @@ def test_remarks(gym: Gym, tree: Path) -> None:
     assert result.returncode == 0
     assert result.stderr.splitlines() == [
         "warning: the key `querry` means nothing to this command and is ignored; Did you mean `query`?",
-        "warning: the search folder nowhere does not exist",
+        "warning: search folder 'nowhere' does not exist",
     ]
     assert gym.run("list", "benchmarks", "trivia/config", "--search-dir", "own").stderr == (
         "warning: 'trivia/config' is listed as 'trivia'\n"

@@ -62,6 +62,7 @@ def test_flags_may_be_abbreviated() -> None:
         (["eval", "run", "--split", "benchmrk"], "invalid choice", "Did you mean `benchmark`?"),
         (["eval", "run", "--json"], "this command has no --json", None),
         (["env", "start", "stray"], "unexpected word: stray", "an override has the form +key=value"),
+        (["env", "validate", __file__], "unexpected word", f"load a configuration file with --config {__file__}"),
         (["list", "benchmarks", "a", "b"], "unexpected word: b", "an override has the form +key=value"),
         (["eval", "run", "-m"], "expected one argument", None),
     ],

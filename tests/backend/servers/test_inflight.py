@@ -100,7 +100,7 @@ class Pair:
     async def work(self, base: str) -> list[dict[str, Any]]:
         async with httpx.AsyncClient() as client:
             answer = (await client.get(f"{base}/inflight")).json()
-        assert set(answer) == {"server", "now", "work"}
+        assert set(answer) == {"server", "now", "requests", "errors", "work"}
         assert all(0 <= answer["now"] - item["since"] < 10 for item in answer["work"])
         return [{key: item[key] for key in ("rollout_id", "run", "what", "count")} for item in answer["work"]]
 

@@ -7,10 +7,13 @@ import json
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
 from pydantic import BaseModel, ConfigDict, Field
 
 from backend.errors import GymError
 from backend.servers.rollout_correlation import (
+    RolloutContextMiddleware,
     current_rollout_id,
     is_rollout_id,
     maybe_rollout_id_from_run_body,
@@ -84,3 +87,19 @@ async def test_each_task_keeps_its_own_id() -> None:
 
     ids = [f"{task}-0" for task in range(5)]
     assert await asyncio.gather(*map(work, ids)) == [[rollout_id] * 4 for rollout_id in ids]
+
+
+def test_the_prefix_makes_its_rollout_the_current_one():
+    application = FastAPI()
+    application.add_middleware(RolloutContextMiddleware)
+
+    @application.get("/who")
+    async def who() -> dict[str, str | None]:
+        return {"id": current_rollout_id()}
+
+    client = TestClient(application)
+    assert client.get("/who").json() == {"id": None}
+    assert client.get("/ng-rollout/4-1/who").json() == {"id": "4-1"}
+    assert client.get("/ng-rollout/.hidden/who").status_code == 404
+    assert client.get("/ng-rollout/4-1/nowhere").status_code == 404
+    assert current_rollout_id() is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -15,6 +16,8 @@ import httpx
 import psutil
 import pytest
 
+from backend.io.event_log import read_events
+from backend.servers.stacks import running_stacks
 from tests.conftest import Gym, processes_of, wait_until_gone
 
 READY = "All 3 / 3 servers ready!"
@@ -180,13 +183,14 @@ def test_a_taken_server_port_is_named(gym: Gym, tiny_tree: Path, free_port: int)
     assert f"port {port} for server `tiny_b` is taken" in result.stderr
 
 
-def test_missing_requirements_are_named(gym: Gym, tiny_tree: Path, free_port: int) -> None:
+def test_a_requirement_that_cannot_be_met_is_named(gym: Gym, tiny_tree: Path, free_port: int) -> None:
     (tiny_tree / "resources_servers" / "tiny" / "requirements.txt").write_text(
-        "-e nemo-gym[dev] @ ../../\n# remark\norjson>=3\nno-such-package-here==1.0\n"
+        "-e nemo-gym[dev] @ ../../\n--no-index\n# remark\norjson>=3\nno-such-package-here==1.0\n"
     )
     result = gym.run("env", "start", "--config", "tiny.yaml", f"++head_server.port={free_port}")
     assert result.returncode == 1
-    assert "needs packages that are not installed: no-such-package-here==1.0" in result.stderr
+    assert "requirements.txt:5: cannot build the environment of `tiny_a`, `tiny_b`, `tiny_c`" in result.stderr
+    assert "which needs no-such-package-here==1.0" in result.stderr
 
 
 def test_nothing_to_start(gym: Gym) -> None:
@@ -202,6 +206,43 @@ def test_dry_run_constructs_every_server_and_ends(gym: Gym, tiny_tree: Path, fre
     result = gym.run("env", "start", "--config", "tiny.yaml", f"++head_server.port={free_port}", "++dry_run=true")
     assert result.returncode == 1
     assert "`tiny_a` exited with 3" in result.stderr
+
+
+def test_a_stack_notes_its_steps_and_keeps_its_logs(gym: Gym, tiny_tree: Path, free_port: int) -> None:
+    start_three(gym, free_port, "++policy_api_key=sk-abcdefghijkl")
+    gym.wait_for(READY)
+    (record,) = (record for record in running_stacks() if record.head_url.endswith(f":{free_port}"))
+    assert (record.state, record.name, record.pid, record.folder) == ("ready", "tiny_a", gym.started[-1].pid, str(tiny_tree))
+    assert record.command[:5] == ("gym", "env", "start", "--config", "tiny.yaml")
+    assert record.command[-1] == "++policy_api_key=****"
+    assert [(server.name, server.state, server.phase) for server in record.servers] == [
+        (name, "ready", "ready") for name in ("tiny_a", "tiny_b", "tiny_c", "head_server")
+    ]
+    assert Path(record.servers[1].log).read_text() == "tiny is starting\n"
+    gym.started[-1].send_signal(signal.SIGINT)
+    assert gym.started[-1].wait(10) == 0
+    assert record.id not in [left.id for left in running_stacks()]
+    events = [(event["type"], event.get("phase")) for event in read_events(record.events) if event.get("name") == "tiny_b"]
+    assert events == [("server.started", None), ("server.phase", "setting up"), ("server.ready", None), ("server.ended", None)]
+
+
+def test_readiness_is_told_at_once(gym: Gym, tiny_tree: Path, free_port: int) -> None:
+    app = tiny_tree / "resources_servers" / "tiny" / "app.py"
+    app.write_text(
+        app.read_text().replace("TinyServer.run_webserver()", "import time; time.sleep(1); TinyServer.run_webserver()")
+    )
+    start_three(gym, free_port)
+    gym.wait_for("tiny is starting")
+    url = f"http://127.0.0.1:{free_port}"
+    while gym.started[-1].poll() is None:
+        with contextlib.suppress(httpx.HTTPError):
+            instances = httpx.get(f"{url}/server_instances").json()
+            for instance in instances:
+                httpx.get(instance["url"], timeout=20)
+            break
+    answered = time.monotonic()
+    gym.wait_for(READY)
+    assert time.monotonic() - answered < 0.25
 
 
 def test_logs_go_to_one_file_per_server(gym: Gym, tiny_tree: Path, free_port: int) -> None:

@@ -116,6 +116,19 @@ def test_keys_of_any_kind_reach_the_servers(gym: Gym, tiny_tree: Path, free_port
     assert "(tiny_a) table {0: 'zero', True: True, 'text': [1, 2.5, None]}" in output
 
 
+def test_programs_that_a_server_starts_find_its_configuration(gym: Gym, tiny_tree: Path, free_port: int) -> None:
+    (tiny_tree / "table.yaml").write_text("policy_api_key: sk-abcdefghijkl\ntable: {0: zero}\nlong: " + "x" * 200_000 + "\n")
+    app = tiny_tree / "resources_servers" / "tiny" / "app.py"
+    tool = "from nemo_gym.global_config import get_global_config_dict as get; print('tool', get()['table'], get()['policy_api_key'][:5])"
+    start_tool = f"import os, subprocess, sys; subprocess.run([sys.executable, '-c', {tool!r}])"
+    start_tool += "; print('named', [name for name, value in os.environ.items() if 'sk-abc' in value], flush=True)"
+    app.write_text(app.read_text().replace('print("tiny is starting")', start_tool))
+    gym.start("env", "start", "--config", "tiny.yaml", "--config", "table.yaml", f"++head_server.port={free_port}")
+    output = gym.wait_for("All 3 / 3 servers ready!")
+    assert "(tiny_a) tool {0: 'zero'} sk-ab" in output
+    assert "(tiny_a) named []" in output
+
+
 def test_a_session_that_ignores_hangups_keeps_its_servers(tiny_tree: Path, free_port: int) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     process = subprocess.Popen(
