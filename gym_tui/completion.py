@@ -1,4 +1,4 @@
-"""Completion for the command line: what could stand at the end of a text. Pure, but for the names of files and folders.
+"""Completion for the command line: what could stand at the end of a text. Pure, but for the names of files, folders and components.
 
 It knows the command tree only as data, so a new command or flag is completed as soon as it exists.
 """
@@ -9,9 +9,14 @@ import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
+from backend.catalog.kinds import ENVIRONMENT, KINDS, WORKLOADS
+from backend.catalog.listing import likely_names
 from backend.cli.commands import COMMANDS, GROUPS, SEARCH_DIR, Command, Flag, Kind
+from backend.config.schema import DOMAINS
+from backend.io.roots import search_roots
 from screens.widgets.workbench import Completion
 
 MOST = 200
@@ -41,6 +46,10 @@ VERBS = (
 )
 _PATH_VERBS = ("open", "write", "picture")
 _PATH_METAVARS = ("FILE", "PATH", "DIR")
+_KIND_OF_FLAG = {kind.flag: kind.name for kind in KINDS.values()}
+_KINDS_OF_LISTING: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("list", kind.plural): WORKLOADS if kind.name == ENVIRONMENT else (kind.name,) for kind in KINDS.values()
+}
 
 
 def completions(text: str, *, screens: Sequence[str], themes: Sequence[str], folder: Path) -> list[Completion]:
@@ -89,6 +98,12 @@ def _for_command(command: Command, words: Sequence[str], last: str, folder: Path
     if before is not None and before.kind not in (Kind.SWITCH, Kind.LOCAL_SWITCH):
         if before.choices:
             yield from ((choice, "") for choice in before.choices)
+        elif before.names[0] in _KIND_OF_FLAG:
+            whole = before.kind is Kind.SELECTOR  # elsewhere the folder is meant, not one of its configurations
+            names = components((_KIND_OF_FLAG[before.names[0]],), _roots(words, folder))
+            yield from (each for each in names if whole or "/" not in each[0])
+        elif before.names[0] == "--domain":
+            yield from ((domain, "") for domain in DOMAINS)
         elif before.metavar in _PATH_METAVARS:
             yield from paths(last, folder)
         return
@@ -100,6 +115,8 @@ def _for_command(command: Command, words: Sequence[str], last: str, folder: Path
         return
     for argument in command.arguments:
         yield from ((choice, "") for choice in argument.choices or ())
+    if len(words) == len(command.path):
+        yield from components(_KINDS_OF_LISTING.get(command.path, ()), _roots(words, folder))
     if command.arguments or command.name_metavar == "PATH":
         yield from paths(last, folder)
     if not last:
@@ -112,6 +129,16 @@ def _open_flags(flags: Sequence[Flag], words: Sequence[str]) -> Iterator[Flag]:
         given = any(name in words for name in flag.names)
         if (flag.repeatable or not given) and "--model-api-key" not in flag.names:
             yield flag
+
+
+def components(kinds: Sequence[str], roots: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    """The names that the folders let expect, with their kinds."""
+    yield from ((shlex.quote(each.name), KINDS[each.kind].title) for each in likely_names(kinds, roots))
+
+
+def _roots(words: Sequence[str], folder: Path) -> tuple[Path, ...]:
+    given = [word for flag, word in pairwise(words) if flag in SEARCH_DIR.names]
+    return search_roots(given, folder)
 
 
 def paths(last: str, folder: Path) -> Iterator[tuple[str, str]]:

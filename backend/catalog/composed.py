@@ -11,10 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backend.catalog.entries import Broken, Dataset, Server
+from backend.catalog.entries import Broken, Dataset, Server, Written
 from backend.catalog.facts import Facts, config_facts
 from backend.catalog.scan import Scan
-from backend.config.schema import MISSING, POLICY_MODEL, RESERVED_KEYS, SERVER_TYPES, STAND_IN_IMPLEMENTATION, STAND_INS
+from backend.config.schema import (
+    AGENTS,
+    MISSING,
+    POLICY_MODEL,
+    RESERVED_KEYS,
+    RESOURCES,
+    SERVER_TYPES,
+    STAND_IN_IMPLEMENTATION,
+    STAND_INS,
+)
 from backend.errors import GymError
 
 
@@ -27,6 +36,7 @@ class Composed:
     value: str | None
     servers: tuple[Server, ...]
     datasets: tuple[Dataset, ...]
+    written: Written
     unset: tuple[str, ...]
     files: tuple[Path, ...]
     broken: Broken | None
@@ -47,6 +57,7 @@ def compose(scan: Scan, path: str) -> Composed:
         **texts,
         servers=tuple(Server(*server) for server in record["servers"]),
         datasets=tuple(_dataset(scan, dataset) for dataset in record["datasets"]),
+        written=_written(own.get("tree", {})),
         unset=tuple(record["unset"]),
         files=tuple(map(Path, files)),
         broken=broken,
@@ -69,6 +80,13 @@ def datasets_of(block: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The data sets that a server block declares."""
     datasets = block.get("datasets")
     return [entry for entry in datasets if isinstance(entry, dict)] if isinstance(datasets, list) else []
+
+
+def _written(tree: Mapping[str, Any]) -> Written:
+    servers = list(own_servers(tree))
+    of_type = {type_: [name for _, each, name, _ in servers if each == type_] for type_ in (RESOURCES, AGENTS)}
+    datasets = [str(entry.get("name")) for _, _, _, block in servers for entry in datasets_of(block)]
+    return Written(*(tuple(dict.fromkeys(names)) for names in (of_type[RESOURCES], of_type[AGENTS], datasets)))
 
 
 def _merge_order(scan: Scan, path: str) -> tuple[list[str], Broken | None]:

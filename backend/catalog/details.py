@@ -37,7 +37,7 @@ def inspect_component(kinds: Sequence[str], name: str, roots: Sequence[Path]) ->
 
 def details_of(entry: CatalogEntry, roots: Sequence[Path]) -> Details:
     """As `inspect_component`, for an entry of a listing."""
-    return Details(entry, _facts(entry), tuple(_needs(entry, roots)), _usage_example(entry, roots))
+    return Details(entry, _facts(entry), _inherited(entry), tuple(_needs(entry, roots)), _usage_example(entry, roots))
 
 
 def _facts(entry: CatalogEntry) -> tuple[tuple[str, str], ...]:
@@ -55,15 +55,26 @@ def _facts(entry: CatalogEntry) -> tuple[tuple[str, str], ...]:
             "modality": manifest.modality if manifest else "",
             "licensing": manifest.licensing if manifest else "",
             "lifecycle": manifest.lifecycle if manifest else "",
-            "resources servers": _listed(server.implementation for server in entry.resources_servers),
-            "agent": entry.agents[0].implementation if entry.agents else "",
-            "datasets": _listed(dataset.name for dataset in entry.datasets),
+            "resources servers": ", ".join(entry.written.resources_servers),
+            "agent": ", ".join(entry.written.agents[:1]),
+            "datasets": ", ".join(entry.written.datasets),
         }
     else:
         facts = {"config": str(entry.path)}
     facts["hides"] = ", ".join(map(str, entry.shadowed))
     facts["broken"] = f"{entry.broken.place}: {entry.broken.message}" if entry.broken else ""
     return tuple((label, value) for label, value in facts.items() if value)
+
+
+def _inherited(entry: CatalogEntry) -> tuple[tuple[str, str], ...]:
+    if entry.kind not in WORKLOADS:
+        return ()
+    composed = {
+        "resources servers": (entry.written.resources_servers, [server.implementation for server in entry.resources_servers]),
+        "agents": (entry.written.agents, [server.implementation for server in entry.agents]),
+        "datasets": (entry.written.datasets, [dataset.name for dataset in entry.datasets]),
+    }
+    return tuple((label, _listed(names)) for label, (written, names) in composed.items() if not set(names) <= set(written))
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -115,7 +126,7 @@ def _keys_of_env_file(roots: Sequence[Path]) -> set[str]:
 
     path = resolve_path(_ENV_FILE, roots)
     try:
-        return {str(key) for key in load_plain(path)} if path.is_file() else set()
+        return {str(key) for key in load_plain(path)} if os.path.isfile(path) else set()
     except GymError:
         return set()
 

@@ -98,17 +98,24 @@ def yaml_paths(folder: str) -> list[str]:
         for entry in entries:
             if entry.name.startswith((".", "__")):
                 continue
-            if entry.is_dir():
+            if _is_folder(entry):
                 pending.append(entry.path)
             elif entry.name.endswith(".yaml"):
                 found.append(entry.path)
     return sorted(found)
 
 
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
+
+
 def folders(parent: str) -> list[str]:
     """The names of the folders in a folder, sorted, without hidden and private ones."""
     try:
-        return sorted(entry.name for entry in os.scandir(parent) if not entry.name.startswith((".", "_")) and entry.is_dir())
+        return sorted(entry.name for entry in os.scandir(parent) if not entry.name.startswith((".", "_")) and _is_folder(entry))
     except OSError:
         return []
 
@@ -117,7 +124,9 @@ def flavors(folder: str) -> list[str]:
     """The stems of the `*.yaml` files that lie directly in a folder, sorted."""
     try:
         return sorted(
-            entry.name.removesuffix(".yaml") for entry in os.scandir(folder) if entry.name.endswith(".yaml") and entry.is_file()
+            entry.name.removesuffix(".yaml")
+            for entry in os.scandir(folder)
+            if entry.name.endswith(".yaml") and os.path.isfile(entry.path)
         )
     except OSError:
         return []

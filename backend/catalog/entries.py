@@ -52,6 +52,17 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """What a configuration file itself declares, without what it includes or inherits. Each name once."""
+
+    resources_servers: tuple[str, ...] = ()
+    """Implementations."""
+    agents: tuple[str, ...] = ()
+    """Implementations."""
+    datasets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """The shown fields of a `manifest.yaml`."""
 
@@ -119,6 +130,7 @@ class CatalogEntry:
     servers: tuple[Server, ...] = ()
     """All instances of the composed configuration, in its order."""
     datasets: tuple[Dataset, ...] = ()
+    written: Written = Written()
     configs: tuple[Path, ...] = ()
     """The files of the composed configuration, in the order in which they merge."""
     unset: tuple[str, ...] = ()
@@ -191,6 +203,8 @@ class Details:
 
     entry: CatalogEntry
     facts: tuple[tuple[str, str], ...]
-    """Label and value, as `gym list <kind> NAME` prints them; only what is known."""
+    """Label and value, as `gym list <kind> NAME` prints them; only what is known. Of a workload what its own file declares."""
+    inherited: tuple[tuple[str, str], ...]
+    """The same labels, where what the file includes and inherits makes another value of it."""
     needs: tuple[Need, ...]
     usage_example: str | None

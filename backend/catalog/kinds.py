@@ -42,7 +42,8 @@ class ComponentKind:
         if self.configs is not None:
             return (f"{self.parent}/{component}/{self.configs}/{flavor or component}.yaml",)
         if not flavor:
-            return (f"{self.parent}/{component}/config.yaml",)
+            usual = f"{self.parent}/{component}/config.yaml"
+            return (usual, f"{self.parent}/{component}.yaml") if self.name == BENCHMARK else (usual,)
         return (f"{self.parent}/{name}/config.yaml", f"{self.parent}/{name}.yaml")
 
     def name_of(self, relative: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from backend.catalog import discovery, selectors
 from backend.catalog.composed import Composed, compose, own_servers
 from backend.catalog.discovery import MANIFEST, Candidate
-from backend.catalog.entries import Catalog, CatalogEntry, EntryName, Manifest
+from backend.catalog.entries import Catalog, CatalogEntry, EntryName, Manifest, Written
 from backend.catalog.facts import config_facts
 from backend.catalog.kinds import AGENT, KINDS, RESOURCES_SERVER, WORKLOADS
 from backend.catalog.manifests import manifest_facts, mismatch
@@ -133,6 +133,7 @@ def _entry(scan: Scan, candidate: Candidate, hidden: Sequence[Candidate], warnin
         manifest=manifest,
         servers=composed.servers,
         datasets=composed.datasets,
+        written=composed.written,
         configs=composed.files,
         unset=composed.unset,
         readme=_readme(Path(candidate.path).parent, folder),
@@ -146,7 +147,7 @@ def _agent_entry(scan: Scan, candidate: Candidate, shadowed: tuple[Path, ...]) -
     files = [str(folder / str(KINDS[AGENT].configs) / f"{variant}.yaml") for variant in candidate.variants]
     variants = [compose(scan, file) for file in files]
     usual = candidate.variants.index(candidate.name) if candidate.name in candidate.variants else 0
-    shown = variants[usual] if variants else Composed(None, None, None, (), (), (), (), None)
+    shown = variants[usual] if variants else Composed(None, None, None, (), (), Written(), (), (), None)
     selector = (
         candidate.name if candidate.name in candidate.variants or not variants else f"{candidate.name}/{candidate.variants[0]}"
     )

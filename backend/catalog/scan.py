@@ -15,12 +15,13 @@ from stat import S_ISREG
 from typing import Any
 
 from backend.catalog.facts import Facts, benchmark_facts
+from backend.config.schema import MOST_FILE_BYTES
 from backend.errors import GymError
 from backend.io import homes
 from backend.io.files import write_atomically
 from backend.io.json_codec import dumps, loads
 
-FORMAT = 5
+FORMAT = 6
 """Raised whenever facts change their meaning, so that an old cache is not read."""
 
 Stamp = list[int]
@@ -154,11 +155,18 @@ def _is_record(record: Any) -> bool:
 
 def _read(path: str, read: Callable[[str, str], Facts]) -> Facts:
     try:
-        data = Path(path).read_bytes()
+        with open(path, "rb") as file:
+            data = file.read(MOST_FILE_BYTES + 1)
+        if len(data) > MOST_FILE_BYTES:
+            return _broken(f"the file is larger than {MOST_FILE_BYTES >> 20} MB")
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        return {"broken": {"message": "the file is not UTF-8 text", "line": line, "column": None}}
+        return _broken("the file is not UTF-8 text", line)
     except OSError as error:
-        return {"broken": {"message": f"cannot read the file: {error.strerror}", "line": None, "column": None}}
+        return _broken(f"cannot read the file: {error.strerror}")
     return read(path, text)
+
+
+def _broken(message: str, line: int | None = None) -> Facts:
+    return {"broken": {"message": message, "line": line, "column": None}}

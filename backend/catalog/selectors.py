@@ -71,7 +71,7 @@ def files_of(kind: ComponentKind, name: str, roots: Sequence[Path]) -> list[Name
 
 
 def _not_found(kind: ComponentKind, name: str, roots: Sequence[Path]) -> UsageError:
-    implied = kind.candidates(name)[-1]
+    implied = kind.candidates(name)[-1 if "/" in name else 0]
     return UsageError(
         f"argument {kind.flag}: no configuration {name!r} ({implied})",
         hint=_hint(kind, name, roots),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from backend.io.redact import Redactor, mask_command
 from backend.io.result_paths import ResultPaths
 
 _YAML = (".yaml", ".yml")
+_SIDES = "name a run's folder, its run.json or rollouts file, or a configuration file"
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 
 
@@ -40,7 +42,7 @@ def read_side(text: str, name: str, search_dirs: Sequence[str] = (), tell: Calla
     Remarks go to `tell`, which call the side `name`. Raises `GymError` for what is none of these, and for files with holes.
     """
     path = Path(text)
-    if text and path.exists():
+    if text and os.path.exists(path):
         record = _run_record(path)
         if record is not None:
             return side_of_record(record, text)
@@ -59,16 +61,17 @@ def read_side(text: str, name: str, search_dirs: Sequence[str] = (), tell: Calla
 
 def _run_record(path: Path) -> Path | None:
     """The run.json that a path stands for; None for a configuration file."""
-    if path.is_dir():
-        if (path / "run.json").is_file():
+    if os.path.isdir(path):
+        if os.path.isfile(path / "run.json"):
             return path / "run.json"
-        raise GymError(
-            f"the folder {path} is not a run's: it has no run.json", hint="name a run's folder, or a configuration file"
-        )
+        raise GymError(f"the folder {path} is not a run's: it has no run.json", hint=_SIDES)
     if path.suffix in _YAML:
         return None
-    if path.suffix == ".jsonl" and (record := ResultPaths(path).run_record).is_file():
-        return record
+    if path.suffix == ".jsonl":
+        record = ResultPaths(path).run_record
+        if os.path.isfile(record):
+            return record
+        raise GymError(f"{path} has no record of a run beside it: there is no {record}", hint=_SIDES)
     return path if path.suffix == ".json" else None
 
 
@@ -77,9 +80,9 @@ def _words(text: str) -> list[str]:
         words = shlex.split(text)
     except ValueError as error:
         raise UsageError(f"cannot split the arguments into words: {error}", hint="close the quotes") from None
-    if len(words) == 1 and "=" not in text and not text.startswith(("-", "+", "~")):
+    if len(words) == 1 and "=" not in text and not words[0].startswith(("-", "+", "~")):
         folder = Path(text).parent
-        names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+        names = os.listdir(folder) if os.access(folder, os.R_OK) and os.path.isdir(folder) else []
         near = closest(Path(text).name, names)
         raise GymError(
             f"there is no file or folder {text}",

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-from backend.cli.console import say
+from backend.cli.console import say, warn
 from backend.cli.parser import Parsed
+from backend.cli.request_building import roots_of
 from backend.config.nodes import child
 from backend.config.overrides import build_layer
 from backend.config.schema import RESOURCES
 from backend.config.task_schema import task_schema
 from backend.errors import ExitCode, UsageError
-from backend.io.roots import search_roots
 
 
 def run(parsed: Parsed) -> int:
     """Print the schema; 1 where the component has none."""
-    roots = search_roots([str(Path(folder).absolute()) for folder in parsed.given("search_dir", ())])
-    say(json.dumps(task_schema(_entrypoint(parsed), roots), indent=2))
+    say(json.dumps(task_schema(_entrypoint(parsed), roots_of(parsed, warn)), indent=2))
     return ExitCode.OK
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from backend.catalog.details import inspect_component
 from backend.catalog.entries import Catalog, CatalogEntry
@@ -13,8 +12,8 @@ from backend.catalog.search import FILTERS, apply_filters, search
 from backend.cli.console import print_json, warn
 from backend.cli.parser import Parsed
 from backend.cli.render_components import described, plain, show_details, show_entries
+from backend.cli.request_building import roots_of
 from backend.errors import ExitCode, UsageError, did_you_mean, name_some
-from backend.io.roots import search_roots
 
 _FILTER_KEYS = {"catalog_kind": "kind", **{key: key for key in FILTERS if key != "kind"}}
 """Configuration keys that filter a listing, and the filter that each stands for."""
@@ -29,7 +28,7 @@ def run(parsed: Parsed) -> int:
     filters |= {name: parsed.values[name] for name in FILTERS if name in parsed.values}
     kinds = _kinds_of(parsed.command.path[-1], filters.get("kind"))
     as_json = parsed.json or keys.get(_JSON, "").lower() == "true"
-    roots = roots_of(parsed)
+    roots = roots_of(parsed, warn)
     name = parsed.name if parsed.name is not None else keys.get(_NAME)
     if name is not None:
         details = inspect_component(kinds, name, roots)
@@ -78,15 +77,6 @@ def _kinds_of(plural: str, kind: str | None) -> list[str]:
     if listed != ENVIRONMENT:
         return [listed]
     return [kind] if kind in WORKLOADS else [ENVIRONMENT, BENCHMARK]
-
-
-def roots_of(parsed: Parsed) -> tuple[Path, ...]:
-    """The search roots, with a warning for each `--search-dir` that is not there."""
-    folders = parsed.given("search_dir", ())
-    for folder in folders:
-        if not Path(folder).is_dir():
-            warn(f"the search folder {folder} does not exist")
-    return search_roots(folders)
 
 
 def _keys(overrides: Iterable[str]) -> dict[str, str]:

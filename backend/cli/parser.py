@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from backend.cli.commands import COMMANDS, GROUPS, SEARCH_DIR, Command, Flag, Kind
+from backend.cli.commands import COMMANDS, CONFIG, GROUPS, SEARCH_DIR, Command, Flag, Kind
 from backend.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _NAME = "component_name"
+_QUOTING = ("env", "diff")
+"""The command whose arguments may be words of another one."""
 _SWITCHES = (Kind.SWITCH, Kind.LOCAL_SWITCH)
 
 
@@ -82,7 +87,7 @@ class VersionAsked:
 def parse(words: Sequence[str], program: str = "gym") -> Parsed | VersionAsked:
     """The command that `words` ask for. Raises `UsageError`, or `HelpShown` after printing help."""
     tree = _build(words, program)
-    namespace, rest = tree.top.parse_known_args(list(words))
+    namespace, rest = tree.top.parse_known_args(list(_with_quoted_arguments(words, tree)))
     as_json, verbose = namespace.json_top or namespace.json_leaf, namespace.verbose_top or namespace.verbose_leaf
     if namespace.version:
         return VersionAsked(as_json)
@@ -98,6 +103,18 @@ def parse(words: Sequence[str], program: str = "gym") -> Parsed | VersionAsked:
     destinations = {flag.destination for flag in _flags_of(command)} | {argument.name for argument in command.arguments}
     values = {key: value for key, value in given.items() if key in destinations}
     return Parsed(command, values, tuple(names), tuple(overrides), as_json, verbose, tuple(words))
+
+
+def _with_quoted_arguments(words: Sequence[str], tree: _Tree) -> Iterator[str]:
+    """The words, with a blank before those that look like a flag and are an argument: `env diff --config=a.yaml b.yaml`.
+
+    argparse takes a word with a blank in it for an argument, whatever it begins with.
+    """
+    leaf = tree.leaves[_QUOTING] if any(pair == _QUOTING for pair in pairwise(words)) else None
+    own = leaf.flag_names() if leaf else []
+    for word in words:
+        is_argument = leaf is not None and word.startswith("--") and not any(name.startswith(word.split("=")[0]) for name in own)
+        yield f" {word}" if is_argument else word
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,9 +233,15 @@ def _sort_out(name: str | None, rest: Iterable[str], leaf: _Parser, command: Com
             f"unexpected word: {names[-1]}",
             usage=leaf.format_usage(),
             program=leaf.prog,
-            hint="an override has the form +key=value" if command.takes_overrides else None,
+            hint=_hint_for_word(names[-1], command),
         )
     return names, overrides
+
+
+def _hint_for_word(word: str, command: Command) -> str | None:
+    if CONFIG in command.flags and os.path.isfile(word):
+        return f"load a configuration file with --config {shlex.quote(word)}"
+    return "an override has the form +key=value" if command.takes_overrides else None
 
 
 def _hint_for_choice(message: str) -> str | None:

@@ -55,7 +55,7 @@ def plain(entry: CatalogEntry) -> dict[str, Any]:
 def described(details: Details) -> dict[str, Any]:
     """One component as JSON has it; the same keys for all kinds."""
     entry = details.entry
-    lines = [entry.description, f"Value: {entry.value}" if entry.value else None]
+    lines = [entry.description, f"Value: {entry.value}" if entry.value and entry.kind != AGENT else None]
     return {
         "name": entry.name,
         "type": entry.described_kind.title,
@@ -77,6 +77,8 @@ def show_details(details: Details) -> None:
     say()
     for label, value in details.facts:
         say(f"{label}: {value}")
+    for label, value in details.inherited:
+        say(f"{label}, with what is inherited: {value}")
     if details.needs:
         say()
         say("Needs:")

@@ -21,20 +21,26 @@ Warn = Callable[[str], None]
 
 
 def config_request(parsed: Parsed, warn: Warn) -> ConfigRequest:
-    """The request that flags, selectors and overrides make; tells `warn` about shadowed names and missing search folders.
+    """The request that flags, selectors and overrides make; tells `warn` about shadowed names.
 
-    Raises `UsageError` for a name that no root has, or a value that is no number.
+    Raises `UsageError` for a name that no root has, a value that is no number, and a `--config` without a path.
     """
     search_dirs = tuple(str(Path(folder).absolute()) for folder in parsed.given("search_dir", ()))
-    for folder in search_dirs:
-        if not Path(folder).is_dir():
-            warn(f"the search folder {folder} does not exist")
     return ConfigRequest(
         config_paths=tuple(_config_paths(parsed, search_dirs, warn)),
         flag_values=tuple(_flag_values(parsed)),
         overrides=parsed.overrides,
         search_dirs=search_dirs,
     )
+
+
+def roots_of(parsed: Parsed, warn: Warn) -> tuple[Path, ...]:
+    """The search roots, for commands that resolve no configuration; tells `warn` about each `--search-dir` that is not there."""
+    folders = parsed.given("search_dir", ())
+    for folder in folders:
+        if not os.path.isdir(folder):
+            warn(f"search folder '{folder}' does not exist")
+    return search_roots(folders)
 
 
 def export_search_dirs(request: ConfigRequest) -> None:
@@ -47,7 +53,10 @@ def export_search_dirs(request: ConfigRequest) -> None:
 def _config_paths(parsed: Parsed, search_dirs: tuple[str, ...], warn: Warn) -> Iterator[str]:
     for value in parsed.given("config", ()):
         # One flag may name several files; a file that really has a comma in its name is taken as it is.
-        yield from [value] if Path(value).exists() else (piece for piece in value.split(",") if piece)
+        pieces = [value] if os.path.exists(value) else [piece for piece in value.split(",") if piece.strip()]
+        if not pieces:
+            raise UsageError(f"argument --config: there is no path in {value!r}")
+        yield from pieces
     roots = search_roots(search_dirs)
     for destination in SELECTOR_ORDER:
         given = parsed.given(destination, ())

@@ -1,7 +1,7 @@
 """The configuration of this process, as servers and environments see it; existing code imports it as `nemo_gym.global_config`.
 
 Where it comes from, the first that applies: what the program set with `set_global_config_dict`; the YAML text in the environment
-variable `NEMO_GYM_CONFIG_DICT`; `env.yaml` together with the `key=value` words of this process's command line.
+variable `NEMO_GYM_CONFIG_DICT`, or in the file that `NEMO_GYM_CONFIG_FILE` names; `env.yaml` together with the `key=value` words of this process's command line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -21,9 +21,11 @@ from backend.config.errors import ConfigError
 from backend.config.schema import DEFAULT_HEAD_PORT, DEFAULT_PORT_RANGE, SERVER_TYPES, STAND_INS
 from backend.io import row_keys
 
-__all__ = ["DictConfig", "GlobalConfigDictParser", "GlobalConfigDictParserConfig", "OmegaConf", "get_global_config_dict"]
+if TYPE_CHECKING:
+    from backend.config.request import ConfigRequest
 
 NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME = "NEMO_GYM_CONFIG_DICT"
+NEMO_GYM_CONFIG_FILE_ENV_VAR_NAME = "NEMO_GYM_CONFIG_FILE"
 NEMO_GYM_CONFIG_PATH_ENV_VAR_NAME = "NEMO_GYM_CONFIG_PATH"
 
 CONFIG_PATHS_KEY_NAME = "config_paths"
@@ -78,13 +80,38 @@ def set_global_config_dict(config: Mapping[Any, Any] | DictConfig | None) -> Non
 
 
 def maybe_get_global_config_dict() -> DictConfig | None:
-    """The configuration of this process if it is set or handed down by environment variable; never parses files."""
-    if _process_config is None and (text := os.environ.get(NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME)):
+    """The configuration of this process if it is set or handed down by the process that started it; reads no configuration files."""
+    if _process_config is None and (text := os.environ.get(NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME) or _text_handed_down()):
         loaded = OmegaConf.create(text)
         if not isinstance(loaded, DictConfig):
             raise ConfigError(f"the environment variable {NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME} does not hold a mapping")
         set_global_config_dict(loaded)
     return _process_config
+
+
+def hand_down_config(config: Mapping[Any, Any]) -> None:
+    """Let the programs that this process starts find its configuration, secrets included, without it standing in their environment.
+
+    It is in a file in memory that goes with this process and that only its user can open. Systems other than Linux have none.
+    """
+    if not hasattr(os, "memfd_create"):
+        return
+    import yaml
+
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    descriptor = os.memfd_create("gym-config")
+    with open(descriptor, "w", encoding="utf-8", closefd=False) as file:
+        yaml.dump(dict(config), file, Dumper=dumper, allow_unicode=True, sort_keys=False)
+    os.environ[NEMO_GYM_CONFIG_FILE_ENV_VAR_NAME] = f"/proc/{os.getpid()}/fd/{descriptor}"
+
+
+def _text_handed_down() -> str | None:
+    """What the process that started this one has handed down; None when there is nothing, or that process is gone."""
+    path = os.environ.get(NEMO_GYM_CONFIG_FILE_ENV_VAR_NAME)
+    try:
+        return Path(path).read_text(encoding="utf-8") if path else None
+    except OSError:
+        return None
 
 
 def get_global_config_dict(parser_config: GlobalConfigDictParserConfig | None = None) -> DictConfig:
@@ -158,22 +185,10 @@ class GlobalConfigDictParser:
 
     def parse(self, parse_config: GlobalConfigDictParserConfig | None = None) -> DictConfig:
         """The resolved configuration; raises the `ConfigError` family."""
-        from backend.config.request import ConfigRequest
         from backend.config.resolution import resolve_config
 
         wanted = parse_config or GlobalConfigDictParserConfig()
-        initial = wanted.initial_global_config_dict
-        if isinstance(initial, DictConfig):
-            initial = OmegaConf.to_container(initial)  # type: ignore[assignment]
-        resolved = resolve_config(
-            ConfigRequest(
-                overrides=() if wanted.skip_load_from_cli else _override_words(sys.argv[1:]),
-                env_file=wanted.dotenv_path,
-                read_env_file=not wanted.skip_load_from_dotenv,
-                initial=initial,
-                check_components=False,
-            )
-        )
+        resolved = resolve_config(request_of(wanted))
         return OmegaConf.create(resolved.redactor.tree(resolved.tree) if wanted.hide_secrets else resolved.tree)
 
     def parse_no_environment(self, initial_global_config_dict: Mapping[str, Any] | DictConfig | None = None) -> DictConfig:
@@ -197,6 +212,22 @@ class GlobalConfigDictParser:
         for key in list(global_config_dict.keys()):
             del global_config_dict[key]
         global_config_dict.merge_with(applied)
+
+
+def request_of(wanted: GlobalConfigDictParserConfig) -> ConfigRequest:
+    """What to resolve for `wanted`; whether the servers' folders are there is not asked."""
+    from backend.config.request import ConfigRequest
+
+    initial = wanted.initial_global_config_dict
+    if isinstance(initial, DictConfig):
+        initial = OmegaConf.to_container(initial)  # type: ignore[assignment]
+    return ConfigRequest(
+        overrides=() if wanted.skip_load_from_cli else _override_words(sys.argv[1:]),
+        env_file=wanted.dotenv_path,
+        read_env_file=not wanted.skip_load_from_dotenv,
+        initial=initial,
+        check_components=False,
+    )
 
 
 def _override_words(arguments: list[str]) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ in post-order, so that an includer beats what it includes and a later sibling wi
 
 from __future__ import annotations
 
+import os
+import stat
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +20,7 @@ from backend.config.interpolation import is_interpolation, resolve_text
 from backend.config.nodes import Node, Origin
 from backend.config.schema import LEGACY_CONFIG_PATHS
 from backend.config.yaml_source import Source, load_source
-from backend.errors import GymError, Place, closest
+from backend.errors import GymError, Place, closest, name_some
 from backend.io.roots import resolve_path
 
 CONFIG_PATHS = "config_paths"
@@ -92,24 +94,46 @@ def load_files(entries: Sequence[tuple[str, Origin]], roots: Sequence[Path], fin
 def locate(entry: str, roots: Sequence[Path], origin: Origin, findings: Findings) -> Path:
     """The file of one entry; a path that moved is followed with a remark. Raises ConfigPathNotFoundError."""
     path = resolve_path(entry, roots)
-    if path.is_file():
+    if os.path.isfile(path):
         return path
     moved = LEGACY_CONFIG_PATHS.get(entry)
-    if moved is not None and (new := resolve_path(moved, roots)).is_file():
+    if moved is not None and os.path.isfile(new := resolve_path(moved, roots)):
         findings.warn(f"config path '{entry}' is deprecated", origin.place(), f"use '{moved}'")
         return new
-    candidates = [path] if path.is_absolute() and Path(entry).is_absolute() else [root / entry for root in roots]
-    stems = {other.stem for spot in candidates for other in _yaml_files(spot.parent)}
-    near = closest(Path(entry).stem, stems)
+    raise _not_found(entry, path, roots, origin)
+
+
+def _not_found(entry: str, path: Path, roots: Sequence[Path], origin: Origin) -> ConfigPathNotFoundError:
+    candidates = [path] if Path(entry).is_absolute() else [root / entry for root in roots]
+    near = closest(Path(entry).stem, {Path(name).stem for spot in candidates for name in _yaml_files(spot.parent)})
     suggestion = f"{Path(entry).with_name(near)}.yaml" if near else None
-    looked = "; it is a folder" if path.is_dir() else ""
-    raise ConfigPathNotFoundError(
-        f"config_paths entry '{entry}' was not found{looked}",
+    problem, details, hint = "was not found", ["Looked in:", *map(_looked_at, candidates)], None
+    if os.path.isdir(path):
+        problem, details, inside = "is a folder, not a configuration file", [], sorted(_yaml_files(path))
+        chosen = "config.yaml" if "config.yaml" in inside else inside[0] if len(inside) == 1 else None
+        suggestion = str(Path(entry, chosen)) if chosen else None
+        hint = f"name one of its files: {name_some(inside)}" if inside and not chosen else None
+    elif os.path.lexists(path):
+        problem, details = "is no file that can be read:", [_looked_at(path)]
+    return ConfigPathNotFoundError(
+        f"config_paths entry '{entry}' {problem}",
         place=origin.place(CONFIG_PATHS if origin.file else None),
-        details=["Looked in:", *(f"  {candidate}" for candidate in candidates)],
+        details=details,
         nearest=suggestion,
         fix=(f"--config {suggestion}" if origin.kind == "flag" else f"{CONFIG_PATHS}: [{suggestion}]") if suggestion else None,
+        hint=hint,
     )
+
+
+def _looked_at(path: Path) -> str:
+    """A path as a line of its own, with the reason where it is not simply absent."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        absent = isinstance(error, FileNotFoundError | NotADirectoryError) and not os.path.islink(path)
+        return f"  {path}" if absent else f"  {path} ({'a broken link: ' if os.path.islink(path) else ''}{reason})"
+    return f"  {path} (a folder)" if stat.S_ISDIR(mode) else f"  {path} (a pipe or device)"
 
 
 def config_path_entries(root: Node) -> list[tuple[str, Origin]]:
@@ -165,8 +189,8 @@ def _remark_on_repeat(entry: str, origin: Origin, parent: _File | None, findings
         findings.warn(f"'{entry}' includes itself; it is read once", origin.place())
 
 
-def _yaml_files(folder: Path) -> Iterator[Path]:
+def _yaml_files(folder: Path) -> list[str]:
     try:
-        yield from (path for path in folder.iterdir() if path.suffix in (".yaml", ".yml"))
-    except OSError:
-        return
+        return [name for name in os.listdir(folder) if name.endswith((".yaml", ".yml"))]
+    except (OSError, ValueError):
+        return []

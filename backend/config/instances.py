@@ -15,7 +15,7 @@ from backend.config.errors import AlmostServerError, ConfigError
 from backend.config.findings import Findings
 from backend.config.fixes import for_field
 from backend.config.interpolation import is_interpolation
-from backend.config.nodes import KeyPath, Node, format_path, plain
+from backend.config.nodes import KeyPath, Node, Origin, format_path, plain
 from backend.config.schema import DOMAINS, MISSING, RESERVED_KEYS, RESOURCES, SERVER_TYPES, one_of
 from backend.errors import Place
 
@@ -47,8 +47,13 @@ class FieldProblem:
     """Whether the field is missing rather than wrong."""
 
     @property
+    def origin(self) -> Origin:
+        """Who wrote the field, or the block that lacks it."""
+        return self.node.introduced if self.absence else self.node.source
+
+    @property
     def place(self) -> Place:
-        return self.node.source.place(format_path(self.path))
+        return self.origin.place(format_path(self.path))
 
     def as_error(self, otherwise: str) -> ConfigError:
         """The problem by itself; `otherwise` is what can be done instead of mending it."""
@@ -61,7 +66,7 @@ class FieldProblem:
         )
 
     def __str__(self) -> str:
-        where = self.node.source
+        where = self.origin
         line = f" ({where})" if where.file or where.text else ""
         return f"{' -> '.join(str(key) for key in self.path)}: {self.message}{line}"
 
@@ -72,21 +77,37 @@ class Inventory:
 
     servers: tuple[ServerBlock, ...]
     almost: Mapping[str, tuple[FieldProblem, ...]]
+    mendable: tuple[ServerBlock, ...] = ()
+    """Those of `almost` that say what they are, so that the rest of them can be checked as well."""
+
+    @property
+    def meant(self) -> tuple[ServerBlock, ...]:
+        """The servers, and what will be one when its fields are mended."""
+        return (*self.servers, *self.mendable)
 
 
 def take_inventory(root: Node) -> Inventory:
     """Find the servers and almost-servers among the top-level blocks."""
     servers: list[ServerBlock] = []
     almost: dict[str, tuple[FieldProblem, ...]] = {}
+    mendable: list[ServerBlock] = []
     for name, block in blocks(root):
         kind, problems = _best_kind(name, block)
         if not problems:
-            implementations = block.value[kind].value
-            implementation = next(iter(implementations))
-            servers.append(ServerBlock(name, kind, implementation, implementations[implementation]))
+            servers.extend(_server_blocks(name, kind, block))
         elif has_entrypoint(block):
             almost[name] = problems
-    return Inventory(tuple(servers), almost)
+            mendable.extend(_server_blocks(name, kind, block))
+    return Inventory(tuple(servers), almost, tuple(mendable))
+
+
+def _server_blocks(name: str, kind: str, block: Node) -> Iterator[ServerBlock]:
+    """The one implementation of a block, if that is what it has."""
+    below = block.value[kind].value
+    if isinstance(below, dict) and len(below) == 1:
+        implementation, node = next(iter(below.items()))
+        if isinstance(node.value, dict):
+            yield ServerBlock(name, kind, implementation, node)
 
 
 def blocks(root: Node) -> Iterator[tuple[str, Node]]:
@@ -117,7 +138,7 @@ def report_almost_servers(inventory: Inventory, findings: Findings, *, tolerated
         if not problems:
             continue
         message = f"'{name}' looks like a server but is not valid, it will not be started"
-        hint = "mend the fields, or set +error_on_almost_servers=false to go on without it"
+        hint = "mend the fields" if tolerated else "mend the fields, or set +error_on_almost_servers=false to go on without it"
         error = AlmostServerError(
             message,
             place=problems[0].place,

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from backend.config.errors import ConfigInterpolationError
 from backend.config.findings import Findings
 from backend.config.fixes import PLACEHOLDER, set_key
 from backend.config.nodes import KeyPath, Node, Origin, Setting, child, find, format_path, node_of, parse_path, plain, walk
+from backend.config.reach import MOST_LINKS, REFERENCE, Reach
 from backend.config.schema import MISSING, SERVER_TYPES
 from backend.errors import GymError, closest
 
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
 POLICY_KEYS = {"policy_base_url": "--model-url", "policy_api_key": "--model-api-key", "policy_model_name": "--model"}
 
 _SIMPLE = re.compile(r"^\$\{([A-Za-z_][\w-]*(?:\.[\w-]+)*)\}$")
-REFERENCE = re.compile(r"\$\{(?:oc\.select:)?\s*([A-Za-z_][\w-]*(?:\.[\w-]+)*)\s*[,}]")
-"""A key that a text refers to."""
 VARIABLE = re.compile(r"\$\{oc\.env:\s*'?([A-Za-z_]\w*)")
 """An environment variable that a text refers to."""
 _VARIABLE = re.compile(rf"^{VARIABLE.pattern}'?\s*(?:,[^{{}}]*)?\}}$")
@@ -31,9 +31,8 @@ _RESOLVER = re.compile(
     r"^\$\{oc\.(?P<resolver>env|select):\s*(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\s*(?:,\s*(?P<default>[A-Za-z_/][\w./:@-]*|0|[1-9]\d*)\s*)?\}$",
     re.ASCII,
 )
+_LEADS_ON = "refers to so many other keys in turn that nobody can mean it"
 _CONSTANTS = {"null": None, "true": True, "false": False}
-_MOST_LINKS = 10
-"""Longer chains may be circles, which OmegaConf reports."""
 _MISSING_KEY = re.compile(r"Interpolation key '([^']*)' not found")
 _MISSING_VARIABLE = re.compile(r"Environment variable '([^']*)' not found")
 
@@ -51,16 +50,23 @@ def resolve_tree(root: Node, findings: Findings) -> None:
     """
     values: list[tuple[Node, Any]] = []
     wanted: list[tuple[KeyPath, Node]] = []
+    reach = Reach(root)
+    far: list[tuple[KeyPath, Node]] = []
     for path, node in walk(root):
         if is_interpolation(node.value):
+            if reach.is_too_far(path, node):
+                far.append((path, node))
+                continue
             found, value = quick_value(root, node.value)
             if found:
                 values.append((node, value))
             else:
                 wanted.append((path, node))
+    if far:
+        findings.error(_too_far(reach, far))
     problems: list[tuple[KeyPath, Node, _Unresolved]] = []
     if wanted:
-        config = _omegaconf(root)
+        config = _omegaconf(root, far)
         for path, node in wanted:
             try:
                 values.append((node, _evaluate(config, path, node.value)))
@@ -77,6 +83,8 @@ def resolve_text(root: Node, text: str) -> Any:
     """The value of a text with interpolations, seen from the top of `root`; raises ConfigInterpolationError."""
     if not is_interpolation(text):
         return text
+    if Reach(root).is_too_far((), Node(text, root.history)):
+        raise ConfigInterpolationError(f"cannot resolve `{text}`: it {_LEADS_ON}")
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
@@ -142,7 +150,7 @@ def _scalar_at(root: Node, key: str, depth: int) -> tuple[bool, Any]:
     if target is None or isinstance(target.value, dict | list) or target.value == MISSING:
         return False, None
     if is_interpolation(target.value):
-        return quick_value(root, target.value, depth + 1) if depth < _MOST_LINKS else (False, None)
+        return quick_value(root, target.value, depth + 1) if depth < MOST_LINKS else (False, None)
     return True, target.value
 
 
@@ -166,11 +174,14 @@ class _Unresolved(Exception):
         self.variable = variable
 
 
-def _omegaconf(root: Node) -> DictConfig:
-    """The tree for OmegaConf, which refuses a tree with a text whose `${` is no grammar: such texts are left out."""
+def _omegaconf(root: Node, unwanted: Iterable[tuple[KeyPath, Node]]) -> DictConfig:
+    """The tree for OmegaConf without some texts, and without those whose `${` is no grammar: it refuses a tree with one of these."""
     from omegaconf import OmegaConf
 
     readable = root.copy()
+    for path, _ in unwanted:
+        if node := find(readable, path):
+            node.value = None
     for _, node in walk(readable):
         if is_interpolation(node.value) and _grammar_error(node.value):
             node.value = None
@@ -224,6 +235,15 @@ def _report(root: Node, problems: list[tuple[KeyPath, Node, _Unresolved]], findi
             findings.warn(error.message, error.place, error.hint, absence=absent)
 
 
+def _too_far(reach: Reach, far: list[tuple[KeyPath, Node]]) -> GymError:
+    """One error for all of them, at the one that begins it."""
+    path, node = min(far, key=lambda item: reach.of(*item))
+    others = f", and so do {len(far) - 1} others" if len(far) > 1 else ""
+    return ConfigInterpolationError(
+        f"config value '{format_path(path)}' {_LEADS_ON}{others}", place=node.source.place(format_path(path))
+    )
+
+
 def _is_needed(root: Node, path: KeyPath) -> bool:
     top = child(root, path[0])
     return len(path) == 1 or (top is not None and isinstance(top.value, dict) and any(kind in top.value for kind in SERVER_TYPES))
@@ -274,6 +294,8 @@ def _explain(root: Node, path: KeyPath, node: Node, problem: _Unresolved) -> Gym
 
 
 def _dereference_any(root: Node, path: KeyPath, node: Node) -> Node | None:
+    if Reach(root).is_too_far(path, node):
+        return None
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 

@@ -77,6 +77,11 @@ class Node:
                 return setting.origin
         return self.origin
 
+    @property
+    def introduced(self) -> Origin:
+        """Where the key was written down first: of a mapping, to which every later layer may have added something."""
+        return next((setting.origin for setting in self.history if setting.origin.kind not in PASSING_ON), self.origin)
+
     def copy(self) -> Node:
         """The same tree in new containers; scalars and histories are shared."""
         return Node(_copied(self.value), self.history)

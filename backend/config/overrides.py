@@ -18,7 +18,7 @@ from backend.config.merge import merged
 from backend.config.nodes import Node, Origin, Setting, child, find, node_of, parse_path, plain
 from backend.config.request import FlagValue
 from backend.errors import GymError, Place
-from backend.io.redact import MASK, is_secret_key
+from backend.io.redact import MASK, is_secret_path
 
 _KEY = r"[A-Za-z_$][\w$-]*(?:\.(?:[A-Za-z_$][\w$-]*|0|[1-9]\d*))*"
 _WORD = r"[A-Za-z0-9_./@+%-][A-Za-z0-9_./:@+%-]*"
@@ -87,7 +87,7 @@ def parse_token(token: str) -> _Override:
 def shown_token(token: str) -> str:
     """The word as it may be shown: the value of a key that names a secret is masked."""
     key, equals, _ = token.partition("=")
-    return f"{key}={MASK}" if equals and any(is_secret_key(part) for part in key.lstrip("+~").split(".")) else token
+    return f"{key}={MASK}" if equals and is_secret_path(key.lstrip("+~").split(".")) else token
 
 
 def _plain_value(text: str) -> Any:

@@ -19,12 +19,12 @@ def check_references(inventory: Inventory, findings: Findings, *, strict: bool) 
     """Every `{type, name}` field of a server must name a server of that type.
 
     Misspelled types and references deeper than a direct field are not followed at run time; they are remarks, and errors when
-    `strict`.
+    `strict`. What is both is told by a strict check only, as a remark.
     """
     known: dict[str, list[str]] = {kind: [] for kind in SERVER_TYPES}
-    for server in inventory.servers:
+    for server in inventory.meant:
         known[server.kind].append(server.name)
-    for server in inventory.servers:
+    for server in inventory.meant:
         for path, node in _reference_like(server):
             kind, name = (node.value[key].value for key in ("type", "name"))
             direct = len(path) == 1
@@ -32,7 +32,7 @@ def check_references(inventory: Inventory, findings: Findings, *, strict: bool) 
                 if name in known[kind] or name == MISSING or is_interpolation(name):
                     continue
                 error: ConfigError = _reference_error(server, path, node, kind, name, known[kind])
-            elif direct and (near := closest(kind, SERVER_TYPES)):
+            elif (direct or strict) and (near := closest(kind, SERVER_TYPES)):
                 error = ServerRefNotFoundError(
                     f"In server instance '{server.name}', field '{format_path(path)}' has the unknown type '{kind}'",
                     place=node.value["type"].source.place(format_path((*server.path, *path, "type"))),
@@ -42,7 +42,7 @@ def check_references(inventory: Inventory, findings: Findings, *, strict: bool) 
             else:
                 continue
             absence = (server.name, name) if kind in known else ()
-            if (direct and kind in known) or strict:
+            if sum((direct, kind in known, strict)) >= 2:
                 findings.error(error, absence=absence)
             else:
                 findings.remark(error, absence=absence)
@@ -72,7 +72,7 @@ def _reference_error(server: ServerBlock, path: KeyPath, node: Node, kind: str, 
     else:
         advice = f"Available {kind}: {', '.join(repr(item) for item in known) or '(none)'}"
     hint = advice
-    if kind == MODELS:
+    if kind == MODELS and not near:
         what = "--model-type openai_model" if name == POLICY_MODEL else "--config"
         hint = f"{advice}. Add a configuration that defines it, for instance with {what}"
     return ServerRefNotFoundError(

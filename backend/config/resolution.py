@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +136,7 @@ class _Resolution:
 
     def run(self) -> ResolvedConfig:
         for folder in self.request.search_dirs:
-            if not (self.cwd / folder).is_dir():
+            if not os.path.isdir(self.cwd / folder):
                 self.findings.warn(f"search folder '{folder}' does not exist")
         command_line = build_layer(self.request.flag_values, self.request.overrides, self._wrong_word)
         try:
@@ -147,7 +147,8 @@ class _Resolution:
         upper = self._upper_layers(env_source)
         files = self._files(upper, command_line)
         layers = [*(source.root for source in files.sources), *upper, command_line.root]
-        self.findings.redactor = Redactor(_secrets({}, layers))
+        secrets = frozenset(_secrets(layers))
+        self.findings.redactor = Redactor(secrets)
         if self.recorder:
             self.recorder.read(files, upper, command_line)
         root, held = self._merge(files, upper, command_line)
@@ -165,7 +166,7 @@ class _Resolution:
         self._note(stages.VALIDATED, root)
         strictness.check(written, root, self.unmatched, inventory, self.roots, self.findings, strict=self.strict)
         tree = plain(root)
-        self.findings.redactor = Redactor(_secrets(tree, layers))
+        self.findings.redactor = Redactor(secrets | collect_secrets(tree))
         return ResolvedConfig(
             tree=tree,
             servers=tuple(_instance(inventory, tree, position) for position in range(len(inventory.servers))),
@@ -198,12 +199,12 @@ class _Resolution:
         if not self.request.read_env_file:
             return None
         wanted = self.request.env_file
-        if wanted is not None and not (self.cwd / wanted).is_file():
+        if wanted is not None and not os.path.isfile(self.cwd / wanted):
             raise ConfigSyntaxError("the file does not exist", place=Origin("env_file", file=str(wanted)).place())
         path = self.cwd / wanted if wanted is not None else _first_file(self.roots, ENV_FILE)
         for root in self.roots if wanted is None else ():
             found = root / ENV_FILE
-            if os.path.lexists(found) and not found.is_file():
+            if os.path.lexists(found) and not os.path.isfile(found):
                 raise ConfigSyntaxError("this is not a file that can be read", place=Place(str(found)), hint="mend or remove it")
             if found == path:
                 break
@@ -263,7 +264,10 @@ class _Resolution:
     def _servers(self, root: Node) -> Inventory:
         inventory = take_inventory(root)
         tolerate = child(root, "error_on_almost_servers")
-        report_almost_servers(inventory, self.findings, tolerated=tolerate is not None and tolerate.value is False)
+        tolerated = tolerate is not None and tolerate.value is False
+        report_almost_servers(inventory, self.findings, tolerated=tolerated)
+        if tolerated:  # they are left out, so what refers to them refers to nothing
+            inventory = replace(inventory, mendable=())
         check_references(inventory, self.findings, strict=self.strict)
         if self.request.check_components:
             strictness.check_components(
@@ -291,9 +295,8 @@ def _instance(inventory: Inventory, tree: Mapping[str, Any], position: int) -> S
     )
 
 
-def _secrets(tree: Any, layers: Sequence[Node]) -> Iterator[str]:
-    """Secret values by the names of their keys, in the result and in every layer, and by the names of environment variables that are read."""
-    yield from collect_secrets(tree)
+def _secrets(layers: Sequence[Node]) -> Iterator[str]:
+    """Secret values by the names of their keys in every layer, and by the names of environment variables that are read."""
     for layer in layers:
         values = plain(layer)
         yield from collect_secrets(values)

@@ -6,7 +6,7 @@ Everything in a view may be shown: secrets are masked. A configuration with mist
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -135,7 +135,7 @@ class ResolvedView:
     """Whether something could not be read or applied, so that the tree has holes; other problems leave it whole."""
     masker: Masker = field(repr=False)
     trees: Mapping[str, Node] = field(repr=False)
-    """Unmasked, by stage; for comparisons only."""
+    """Values unmasked, by stage; for comparisons only."""
     build_stages: Callable[[], tuple[Stage, ...]] = field(repr=False, compare=False)
     """Makes `stages`, which takes longer than resolving and which not everybody asks for."""
 
@@ -170,8 +170,9 @@ class _Builder:
     """Turns recorded trees into entries."""
 
     def __init__(self, recorder: StageRecorder, masker: Masker) -> None:
-        self.recorder = recorder
         self.masker = masker
+        layers = [replace(layer, root=masker.keys(layer.root)) for layer in recorder.layers]
+        self.recorder = StageRecorder(layers, {name: masker.keys(tree) for name, tree in recorder.trees.items()})
         self.numbers = {_layer_key(layer): number for number, layer in enumerate(recorder.layers, 1)}
         self.titles = {layer.title: number for number, layer in enumerate(recorder.layers, 1)}
 

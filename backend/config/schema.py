@@ -14,6 +14,9 @@ SERVER_TYPES = (MODELS, RESOURCES, AGENTS)
 MISSING = "???"
 """The value of a key that somebody must still set."""
 
+MOST_FILE_BYTES = 4 << 20
+"""A configuration file that is larger is refused; the largest that are in use have some ten thousand."""
+
 DOMAINS = (
     "math",
     "coding",

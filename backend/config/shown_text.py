@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import yaml
 
 from backend.config.schema import MISSING
-from backend.io.redact import MASK, Redactor, is_secret_key
+from backend.io.redact import MASK, Redactor, holds_secret, is_secret_key
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _REFERENCE = re.compile(r"\$\{(?:oc\.env:)?[\w.]+\}")
@@ -34,15 +34,19 @@ def masked_yaml(text: str) -> str:
     return Redactor(value for _, _, value in spans).text("".join((*pieces, text[end:])))
 
 
-def _secret_spans(node: yaml.Node, secret: bool, seen: set[tuple[int, bool]]) -> Iterator[tuple[int, int, str]]:
+def _secret_spans(
+    node: yaml.Node, secret: bool, seen: set[tuple[int, bool]], parent: str | None = None
+) -> Iterator[tuple[int, int, str]]:
     """Where the scalars below secret keys begin and end, and their values."""
     if (id(node), secret) in seen:  # an alias
         return
     seen.add((id(node), secret))
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            named = isinstance(key, yaml.ScalarNode) and is_secret_key(key.value)
-            yield from _secret_spans(value, secret or named, seen)
+            name = key.value if isinstance(key, yaml.ScalarNode) else None
+            below = {str(inner.value): None for inner, _ in value.value} if isinstance(value, yaml.MappingNode) else None
+            named = name is not None and holds_secret(name, below, parent)
+            yield from _secret_spans(value, secret or named, seen, name)
     elif isinstance(node, yaml.SequenceNode):
         for item in node.value:
             yield from _secret_spans(item, secret, seen)

@@ -11,9 +11,10 @@ from backend.config.errors import ConfigError
 from backend.config.findings import Findings
 from backend.config.fixes import set_key
 from backend.config.instances import Inventory, ServerBlock, blocks, has_entrypoint
-from backend.config.interpolation import REFERENCE, is_interpolation
+from backend.config.interpolation import is_interpolation
 from backend.config.nodes import Node, child, find, format_path, parse_path, plain, walk
-from backend.config.schema import GLOBAL_KEYS, SAMPLING_KEYS, SERVER_TYPES, STAND_IN_IMPLEMENTATION
+from backend.config.reach import REFERENCE
+from backend.config.schema import GLOBAL_KEYS, MISSING, SAMPLING_KEYS, SERVER_TYPES, STAND_IN_IMPLEMENTATION
 from backend.errors import closest
 from backend.io.roots import resolve_path
 
@@ -24,26 +25,26 @@ _FILES_OF_DATASETS = ("jsonl_fpath", "prepare_script", "prompt_config")
 
 def check_components(inventory: Inventory, roots: Sequence[Path], findings: Findings, *, required: bool) -> None:
     """Every server's implementation folder and entrypoint exist in some root; remarks unless they are `required`."""
-    for server in inventory.servers:
+    for server in inventory.meant:
         if server.implementation == STAND_IN_IMPLEMENTATION:
             continue
         relative = f"{server.kind}/{server.implementation}"
         folder = resolve_path(relative, roots)
-        entrypoint = server.node.value["entrypoint"]
-        if not folder.is_dir():
+        entrypoint = server.node.value.get("entrypoint")
+        if not os.path.isdir(folder):
             near = closest(server.implementation, _component_names(server.kind, roots))
             _tell(
                 findings,
                 ConfigError(
                     f"In server instance '{server.name}', there is no implementation '{server.implementation}' of {server.kind}",
-                    place=server.node.source.place(format_path(server.path)),
+                    place=server.node.introduced.place(format_path(server.path)),
                     details=[f"Looked for {relative} in:", *(f"  {root}" for root in roots)],
                     nearest=near,
                     fix=f"{near}:" if near else None,
                 ),
                 required,
             )
-        elif isinstance(entrypoint.value, str) and not (folder / entrypoint.value).is_file():
+        elif entrypoint is not None and isinstance(entrypoint.value, str) and not os.path.isfile(folder / entrypoint.value):
             path = (*server.path, "entrypoint")
             near = closest(entrypoint.value, [file.name for file in folder.glob("*.py")])
             _tell(
@@ -76,12 +77,12 @@ def check(
         known = any(server.name == name for server in inventory.servers) or name in inventory.almost
         if not known and name not in unmatched and not has_entrypoint(block):
             findings.warn(
-                f"'{name}' has a server type but no entrypoint: it is not started", block.source.place(name), absence=[name]
+                f"'{name}' has a server type but no entrypoint: it is not started", block.introduced.place(name), absence=[name]
             )
     _check_override_targets(root, unmatched, inventory, findings, strict=strict)
     _check_near_misses(written, findings, every=strict)
     if strict:
-        for server in inventory.servers:
+        for server in inventory.meant:
             _check_dataset_files(server, roots, findings)
 
 
@@ -136,10 +137,10 @@ def _check_dataset_files(server: ServerBlock, roots: Sequence[Path], findings: F
     for index, entry in enumerate(datasets.value if datasets is not None and isinstance(datasets.value, list) else ()):
         for field in _FILES_OF_DATASETS:
             node = find(entry, (field,))
-            if node is None or not isinstance(node.value, str):
+            if node is None or not isinstance(node.value, str) or node.value == MISSING or is_interpolation(node.value):
                 continue
             path = resolve_path(node.value, roots)
-            if not path.is_file():
+            if not os.path.isfile(path):
                 dataset = plain(entry).get("name")
                 near = closest(path.name, [name for name in _file_names(path.parent) if Path(name).suffix == path.suffix])
                 findings.warn(
@@ -163,12 +164,15 @@ def _tell(findings: Findings, error: ConfigError, required: bool, *, absence: It
 
 
 def _file_names(folder: Path) -> list[str]:
-    return [entry.name for entry in os.scandir(folder)] if folder.is_dir() else []
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _component_names(kind: str, roots: Sequence[Path]) -> Iterator[str]:
     for root in roots:
         try:
-            yield from (entry.name for entry in os.scandir(root / kind) if entry.is_dir())
+            yield from (name for name in os.listdir(root / kind) if os.path.isdir(root / kind / name))
         except OSError:
             continue

@@ -46,13 +46,13 @@ def _module_path(entrypoint: str, roots: Sequence[Path]) -> Path:
         raise ConfigError(
             f"'{entrypoint}' names no component with task data", hint=f"write {RESOURCES}/<name> or {AGENTS}/<name>"
         )
-    folder = next((root / entrypoint for root in roots if (root / entrypoint).is_dir()), None)
+    folder = next((root / entrypoint for root in roots if os.path.isdir(root / entrypoint)), None)
     if folder is None:
         near = closest(entrypoint, _components(roots))
         raise ConfigError(
             f"there is no {entrypoint}", details=["Looked in:", *(f"  {root / entrypoint}" for root in roots)], nearest=near
         )
-    if not (folder / TASK_DATA).is_file():
+    if not os.path.isfile(folder / TASK_DATA):
         raise ConfigError(
             f"{entrypoint} has no schema of its task data",
             place=Place(str(folder)),
@@ -65,7 +65,7 @@ def _components(roots: Sequence[Path]) -> Iterator[str]:
     for root in roots:
         for kind in _KINDS:
             try:
-                yield from (f"{kind}/{entry.name}" for entry in os.scandir(root / kind) if entry.is_dir())
+                yield from (f"{kind}/{name}" for name in os.listdir(root / kind) if os.path.isdir(root / kind / name))
             except OSError:
                 continue
 

@@ -1,8 +1,6 @@
 """YAML files as plain data, or as nodes that know their file, line and column.
 
-The dialect is OmegaConf's, because existing files are written for it: YAML 1.1, with `1e3` a number, dates plain text, duplicate keys an
-error, no tags beyond the standard scalars, one document per file. An empty file is an empty mapping, a lone word a mapping
-from it to null.
+One document per file, in the dialect of `yaml_loader`. An empty file is an empty mapping, a lone word a mapping from it to null.
 """
 
 from __future__ import annotations
@@ -18,25 +16,10 @@ import yaml
 
 from backend.config.errors import ConfigSyntaxError
 from backend.config.nodes import Node, Origin, Setting
+from backend.config.schema import MOST_FILE_BYTES
+from backend.config.yaml_loader import TAG, loader_for, refuse_bombs
 from backend.errors import Place
 
-MAX_NODES = 500_000
-"""Aliases are expanded; this bounds what a small file can expand to."""
-MAX_DEPTH = 200
-
-_BASE_LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-FLOAT_TAG = "tag:yaml.org,2002:float"
-FLOAT_STARTS = list("-+0123456789.")
-FLOAT = re.compile(
-    r"""^(?:[-+]?[0-9]+(?:_[0-9]+)*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)
-           |[-+]?[0-9]+(?:_[0-9]+)*\.[0-9_]*
-           |\.[0-9]+(?:_[0-9]+)*(?:[eE][-+][0-9]+)?
-           |[-+]?[0-9]+(?:_[0-9]+)*(?::[0-5]?[0-9])+\.[0-9_]*
-           |[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$""",
-    re.VERBOSE,
-)
-"""Numbers of this dialect."""
-_TAG = "tag:yaml.org,2002:"
 _SCALARS = (str, int, float, bool, bytes, type(None))
 _SWITCHES = re.compile(r"(?i)^(?:yes|no|on|off)$")
 _SEXAGESIMAL = re.compile(r"^[-+]?\d[\d_]*(?::[0-5]?\d)+(?:\.\d*)?$")
@@ -71,7 +54,7 @@ def load_source(path: Path, kind: str = "file", *, shown: str | None = None) -> 
 
 @lru_cache(maxsize=512)
 def _load_source(path: Path, name: str, kind: str, _mtime_ns: int, _size: int) -> Source:
-    reader = _NodeReader(decode(path.read_bytes(), name), name, kind)
+    reader = _NodeReader(read_text(path, name), name, kind)
     return Source(path, reader.read(), tuple(reader.remarks))
 
 
@@ -79,7 +62,7 @@ def load_plain(path: Path) -> dict[Any, Any]:
     """The content of the file at `path` as plain data; errors as in `load_source`."""
     name = str(path)
     try:
-        text = decode(path.read_bytes(), name)
+        text = read_text(path, name)
     except OSError as error:
         raise ConfigSyntaxError(f"cannot read the file: {error.strerror}", place=Place(name)) from error
     return parse_plain(text, name)
@@ -87,49 +70,35 @@ def load_plain(path: Path) -> dict[Any, Any]:
 
 def parse_plain(text: str, name: str) -> dict[Any, Any]:
     """As `load_plain`, for the text of a file."""
-    loader = _Loader(text)
+    loader = loader_for(text)
     try:
-        return _as_mapping(loader.get_single_data(), Place(name, 1, 1))
+        document = loader.get_single_node()
+        if document is None:
+            return {}
+        refuse_bombs(document)
+        value = loader.construct_document(document)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise _syntax_error(error, text, name) from None
     finally:
         loader.dispose()
+    return _as_mapping(value, Place(name, 1, 1))
 
 
-def decode(data: bytes, name: str) -> str:
-    """The text of a file, without byte order mark."""
+def read_text(path: Path, name: str) -> str:
+    """The text of a file, without byte order mark; raises OSError, and ConfigSyntaxError for what is no text or far too long."""
+    with path.open("rb") as file:
+        data = file.read(MOST_FILE_BYTES + 1)
+    if len(data) > MOST_FILE_BYTES:
+        raise ConfigSyntaxError(
+            f"the file is larger than {MOST_FILE_BYTES >> 20} MB, which no configuration is",
+            place=Place(name),
+            hint="keep data in JSON-lines files, and name these in the configuration",
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigSyntaxError("the file is not UTF-8 text", place=Place(name, line)) from None
-
-
-class _Loader(_BASE_LOADER):
-    """PyYAML's safe loader (in C where it was built) with this dialect."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        self.refuse_duplicates(node)
-        return super().construct_mapping(node, deep=deep)
-
-    def refuse_duplicates(self, node: Any) -> None:
-        """Raise for a key that is written twice in one mapping."""
-        if not isinstance(node, yaml.MappingNode):
-            return
-        seen: set[tuple[str, str]] = set()
-        for key, _ in node.value:
-            name = (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else None
-            if name in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key.value!r} is there twice", key.start_mark)
-            if name is not None and key.tag != f"{_TAG}merge":
-                seen.add(name)
-
-
-_Loader.add_implicit_resolver(FLOAT_TAG, FLOAT, FLOAT_STARTS)
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag not in (f"{_TAG}timestamp", f"{_TAG}value")]
-    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
-}
 
 
 class _NodeReader:
@@ -140,15 +109,14 @@ class _NodeReader:
         self.name = name
         self.kind = kind
         self.remarks: list[tuple[str, Place]] = []
-        self._open: set[int] = set()
-        self._count = 0
 
     def read(self) -> Node:
-        self._loader = _Loader(self.text)
+        self._loader = loader_for(self.text)
         try:
             document = self._loader.get_single_node()
             if document is None:
                 return self._node({}, None)
+            refuse_bombs(document)
             root = self._build(document, document.start_mark)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise _syntax_error(error, self.text, self.name) from None
@@ -160,21 +128,11 @@ class _NodeReader:
         return self._node({} if root.value is None else {root.value: self._node(None, document.start_mark)}, None)
 
     def _build(self, item: yaml.Node, mark: Any) -> Node:
-        self._count += 1
-        if self._count > MAX_NODES:
-            raise yaml.constructor.ConstructorError(None, None, f"the file expands to more than {MAX_NODES} values", mark)
         if isinstance(item, yaml.ScalarNode):
             return self._node(self._scalar(item), mark)
-        if item.tag not in (f"{_TAG}map", f"{_TAG}seq"):
+        if item.tag not in (f"{TAG}map", f"{TAG}seq"):
             raise yaml.constructor.ConstructorError(None, None, f"the tag {item.tag} is not supported", item.start_mark)
-        if id(item) in self._open:
-            raise yaml.constructor.ConstructorError(None, None, "an alias contains itself", item.start_mark)
-        if len(self._open) >= MAX_DEPTH:
-            raise yaml.constructor.ConstructorError(None, None, f"nested more than {MAX_DEPTH} levels deep", item.start_mark)
-        self._open.add(id(item))
-        value = self._mapping(item) if isinstance(item, yaml.MappingNode) else self._sequence(item)
-        self._open.discard(id(item))
-        return self._node(value, mark)
+        return self._node(self._mapping(item) if isinstance(item, yaml.MappingNode) else self._sequence(item), mark)
 
     def _mapping(self, item: yaml.MappingNode) -> dict[Any, Node]:
         self._loader.refuse_duplicates(item)
@@ -193,7 +151,7 @@ class _NodeReader:
 
     def _sequence(self, item: Any) -> list[Node]:
         for element in item.value:
-            if element.tag == f"{_TAG}bool" and _SWITCHES.match(element.value):
+            if element.tag == f"{TAG}bool" and _SWITCHES.match(element.value):
                 self._remark(f"YAML reads `{element.value}` in this list as a boolean; quote it to keep the word", element)
         return [self._build(element, element.start_mark) for element in item.value]
 
@@ -205,7 +163,7 @@ class _NodeReader:
 
     def _remark_on_value(self, key: str, item: yaml.ScalarNode) -> None:
         text = item.value
-        number = item.tag in (f"{_TAG}int", f"{_TAG}float")
+        number = item.tag in (f"{TAG}int", f"{TAG}float")
         shortened = _SHORTENED.match(text) and _LABEL_KEY.search(key) and text != str(float(text))
         if number and (_SEXAGESIMAL.match(text) or _OCTAL.match(text) or shortened):
             value = self._loader.construct_object(item)

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from backend.config.yaml_source import FLOAT, FLOAT_STARTS, FLOAT_TAG
+from backend.config.yaml_loader import FLOAT, FLOAT_STARTS, FLOAT_TAG
 
 _BASE_DUMPER: type[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 

@@ -44,8 +44,14 @@ _READABLE_BEFORE_TOKEN = frozenset({
     "max", "min", "stop", "eos", "bos", "pad", "unk", "cls", "sep", "mask", "special", "image", "audio", "video", "new",
     "per", "total", "num", "input", "output", "prompt", "first", "last",
 })  # fmt: skip
+_MAYBE = re.compile("token|key|secret|credential|authori|bearer|cookie|jwt|pwd|passw|passphrase", re.IGNORECASE)
+"""What is in every secret's name; most names are dismissed by it, a hundred times as fast as by taking them apart."""
 _SWITCHES = frozenset({"expose", "hide", "show", "mask", "redact"})
 """A key that begins like this says what to do with secrets."""
+
+_SERVER_TYPES = frozenset({"responses_api_models", "resources_servers", "responses_api_agents"})
+_NAMED_BELOW = _SERVER_TYPES | {"agent_map", "num_repeats", "fan_out"}
+"""The keys in these mappings are names of servers; somebody may call one `secret_santa` or `token_counter`."""
 
 _UNREVEALING = frozenset(("", "null", "true", "false"))
 _PEM_MARKER = re.compile(r"-----[A-Z0-9 ]+-----")
@@ -64,9 +70,13 @@ _IN_BRACES = re.compile(
 _CUT_SHORT = re.compile(r"-a(?:pi?|pi-(?:ke?)?)?$")
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1 << 16)
 def is_secret_key(key: str) -> bool:
     """Whether a mapping key names a secret."""
+    return _MAYBE.search(key) is not None and _names_secret(key)
+
+
+def _names_secret(key: str) -> bool:
     words = [word.lower() for word in _WORDS.findall(key)]
     if not words or words[0] in _SWITCHES:
         return False
@@ -84,9 +94,21 @@ def is_secret_key(key: str) -> bool:
     return words in (["key"], ["keys"]) or any(_COMPOUND.search(chunk.lower()) for chunk in _CHUNKS.findall(key))
 
 
+def holds_secret(key: Any, value: Any = None, parent: Any = None) -> bool:
+    """Whether `value`, below `key` in the mapping that is called `parent`, is a secret by its name. A server's name gives none away."""
+    named = parent in _NAMED_BELOW or (isinstance(value, Mapping) and not _SERVER_TYPES.isdisjoint(value))
+    return not named and is_secret_key(str(key))
+
+
+def is_secret_path(path: Sequence[Any], value: Any = None) -> bool:
+    """Whether a key of `path`, from the top of a tree, holds a secret; `value` is what the last one holds."""
+    below = [*({key: None} for key in path[1:]), value]
+    return any(map(holds_secret, path, below, (None, *path)))
+
+
 def collect_secrets(tree: Any) -> frozenset[str]:
     """The secret values below `tree` that are worth masking by value, multi-line ones whole and line by line."""
-    return frozenset(part for secret in _secrets_of(tree, inside_secret=False) for part in _parts(secret) if is_maskable(part))
+    return frozenset(part for secret in _secrets_of(tree) for part in _parts(secret) if is_maskable(part))
 
 
 def is_maskable(value: str) -> bool:
@@ -120,18 +142,26 @@ class Redactor:
             text = _QUERY.sub(_masked_by_key, text)
         return _BEARER.sub(rf"\g<scheme> {MASK}", text)
 
-    def tree(self, value: Any) -> Any:
-        """A copy of `value` with secrets masked by key name and by value.
+    def tree(self, value: Any, parent: Any = None) -> Any:
+        """A copy of `value` with secrets masked by key name and by value, also where a value has become a key.
 
-        Below a secret key, mappings and lists keep their shape, and null, booleans and `""` stay: they hide nothing.
+        Below a secret key, mappings and lists keep their shape, and null, booleans and `""` stay: they hide nothing. `parent` is the
+        key that holds `value`.
         """
         if isinstance(value, Mapping):
-            return {key: _masked(item) if is_secret_key(str(key)) else self.tree(item) for key, item in value.items()}
+            return {
+                self.key(key): _masked(item) if holds_secret(key, item, parent) else self.tree(item, key)
+                for key, item in value.items()
+            }
         if isinstance(value, list | tuple):
             return [self.tree(item) for item in value]
         if isinstance(value, str):
             return self.text(value)
         return MASK if _digits(value) in self.secrets else value
+
+    def key(self, key: Any) -> Any:
+        """A key of a mapping as it may be shown."""
+        return self.text(key) if isinstance(key, str) else key
 
 
 def mask_command(words: Sequence[str], redactor: Redactor) -> list[str]:
@@ -157,7 +187,7 @@ def mask_command(words: Sequence[str], redactor: Redactor) -> list[str]:
 
 
 def _is_secret_word(key: str) -> bool:
-    return any(map(is_secret_key, key.split("."))) or (key.startswith("--") and _CUT_SHORT.search(key) is not None)
+    return is_secret_path(key.lstrip("+~").split(".")) or (key.startswith("--") and _CUT_SHORT.search(key) is not None)
 
 
 def _hidden(value: str) -> str:
@@ -182,10 +212,10 @@ def _digits(value: Any) -> str:
     return str(abs(value)) if whole else ""
 
 
-def _secrets_of(value: Any, *, inside_secret: bool) -> Iterator[str]:
+def _secrets_of(value: Any, parent: Any = None, *, inside_secret: bool = False) -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _secrets_of(item, inside_secret=inside_secret or is_secret_key(str(key)))
+            yield from _secrets_of(item, key, inside_secret=inside_secret or holds_secret(key, item, parent))
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _secrets_of(item, inside_secret=inside_secret)
@@ -194,9 +224,10 @@ def _secrets_of(value: Any, *, inside_secret: bool) -> Iterator[str]:
             yield value
             if scheme := _SCHEME.fullmatch(value.strip()):
                 yield scheme["value"]
-        in_query = (match["value"] for match in _QUERY.finditer(value) if is_secret_key(match["key"]))
-        for encoded in (*(match["value"] for match in _URL_CREDENTIALS.finditer(value)), *in_query):
-            yield from (encoded, unquote(encoded))
+        in_url = _URL_CREDENTIALS.finditer(value) if "://" in value else ()
+        in_query = (match for match in _QUERY.finditer(value) if is_secret_key(match["key"])) if "=" in value else ()
+        for match in (*in_url, *in_query):
+            yield from (match["value"], unquote(match["value"]))
     elif inside_secret:
         yield _digits(value)
 

@@ -57,15 +57,19 @@ class Follower:
     pieces of 1 MiB. For one thread.
     """
 
-    def __init__(self, path: str | Path, *, from_end: bool = False) -> None:
-        """With `from_end`, what the file holds already is skipped, but for an unfinished last line."""
+    def __init__(self, path: str | Path, *, from_end: bool = False, last_bytes: int | None = None) -> None:
+        """With `from_end`, what the file holds already is skipped, but for an unfinished last line.
+
+        With `last_bytes`, lines that begin before so many bytes at its end are skipped; `skipped` tells how many bytes that were.
+        """
         self.path = Path(path)
+        self.skipped = 0
         self._descriptor = -1
         self._position = 0
         self._pending = b""
         self._restarted = False
-        if from_end:
-            self._skip_to_last_line()
+        if from_end or last_bytes is not None:
+            self._skip(_LONGEST_LINE if last_bytes is None else last_bytes, only_unfinished=from_end)
 
     def read(self) -> NewLines:
         """At most 4 MiB of new lines. Raises `GymError` for a file that cannot be read."""
@@ -120,16 +124,21 @@ class Follower:
         self._pending = rest
         return lines, len(data) == _BYTES_PER_CALL
 
-    def _skip_to_last_line(self) -> None:
+    def _skip(self, last_bytes: int, *, only_unfinished: bool) -> None:
+        """Begin with the first line among the last bytes of the file, or with its unfinished last line."""
         try:
             if not self._open():
                 return
             size = os.fstat(self._descriptor).st_size
-            begin = max(size - _LONGEST_LINE, 0)
+            begin = max(size - last_bytes - 1, 0)
             last = os.pread(self._descriptor, size - begin, begin)
         except OSError as error:
             raise _unreadable(self.path, error) from error
-        self._position = begin + last.rfind(b"\n") + 1
+        if only_unfinished:
+            self._position = begin + last.rfind(b"\n") + 1
+        elif begin:
+            self._position = begin + last.find(b"\n") + 1
+        self.skipped = self._position
 
 
 def _text(line: bytes) -> str:

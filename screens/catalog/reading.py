@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,7 +99,7 @@ def _lines_around(entry: CatalogEntry) -> Iterator[tuple[int, str]]:
 
 
 def _data_fact(dataset: Dataset, cancelled: Callable[[], bool]) -> DataFact:
-    if dataset.file is None or not dataset.file.is_file():  # a pipe would never end
+    if dataset.file is None or not os.path.isfile(dataset.file):  # a pipe would never end
         return DataFact(dataset)
     try:
         with open(dataset.file, "rb") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -269,13 +270,23 @@ class ConfigScreen(ComparingScreen):
 
     def action_add(self) -> None:
         """Add flags, overrides or a file; in the problems what mends the one under the cursor is there already."""
-        self._look_up_names()
         fix = self._problems.finding.fix if self._problems.rows_list.has_focus and self._problems.finding is not None else None
-        text = fix if fix is not None and fix.startswith(("-", "+")) else ""
+        self._ask_for_more(fix if fix is not None and fix.startswith(("-", "+")) else "")
+
+    def _ask_for_more(self, text: str) -> None:
+        self._look_up_names()
         self._ask(text, lambda added: (*self._entries, *added), lambda added: len(self._entries) + len(added) - 1)
 
     def action_change(self) -> None:
-        """Change the words of the layer under the cursor."""
+        """Change the words of the layer under the cursor; in the tree, set the key under the cursor by an override."""
+        if self._tree.rows_list.has_focus and self._tree.row is not None:
+            try:
+                word = words.override_of(self._tree.row.entry, self._tree.tree_shown.name)
+            except GymError as error:
+                self.workbench.tell(str(error), "warning")
+                return
+            self._ask_for_more(word)
+            return
         index = self._entry_under_cursor("changed")
         if index is None:
             return
@@ -351,7 +362,7 @@ class ConfigScreen(ComparingScreen):
             self.workbench.tell("no file wrote this down", "warning")
             return
         path = Path(file).absolute()
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise GymError(f"{file} is not there any more")
         run_outside(self.app, "editor", opening(editor_command(), path, line))
         self._resolve()
@@ -365,6 +376,9 @@ class ConfigScreen(ComparingScreen):
             return (place.file or "", place.line) if place is not None and place.line is not None else ("", None)
         origin = self._why.origin
         return (origin.file or "", origin.line) if origin is not None else ("", None)
+
+    def chosen_words(self) -> tuple[str, ...]:
+        return tuple(words.run_words(self._entries))
 
     def action_run(self) -> None:
         """Put a run with the same words on the command line."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +10,8 @@ from functools import lru_cache
 
 from backend.cli.commands import COMMANDS, SEARCH_DIR, Flag, Kind
 from backend.cli.parser import HelpShown, Parsed, parse
+from backend.config.resolve_view import Entry as TreeEntry
+from backend.config.stages import READ
 from backend.errors import GymError, UsageError
 from backend.io.redact import MASK, Redactor, mask_command
 
@@ -18,6 +21,8 @@ _SWITCHES = (Kind.SWITCH, Kind.LOCAL_SWITCH)
 ABOUT_OUTPUT = ("--provenance", "--key", "--json", "--help", "-h", "--verbose", "-v")
 """Words that change what `gym env resolve` prints, not what it resolves."""
 _YAML = (".yaml", ".yml")
+_UNQUOTED = re.compile(r"[A-Za-z0-9_./@-][A-Za-z0-9_./:@-]*")
+"""Values that mean the same in the grammar of overrides, without quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,19 @@ def parsed_words(words: tuple[str, ...]) -> Parsed:
     if not isinstance(parsed, Parsed):
         raise UsageError("these words print something and set nothing")
     return parsed
+
+
+def override_of(entry: TreeEntry, stage: str) -> str:
+    """The beginning of an override for a key of the tree, with its value where that needs no quotes. Raises `GymError` where none can set it."""
+    if stage == READ:
+        raise GymError("this is what a layer sets; a key can be set in the stages after `read`")
+    if entry.secret:
+        raise GymError("this holds a key, which belongs in env.yaml")
+    if any(isinstance(part, int) for part in entry.path):
+        raise GymError("an element of a list cannot be set by itself; set the whole list")
+    plain = entry.shape == "value" and entry.value is not None and _UNQUOTED.fullmatch(str(entry.value))
+    value = str(entry.value).lower() if isinstance(entry.value, bool) else str(entry.value)
+    return f"++{entry.key}={value if plain else ''}"
 
 
 def has_secret(entry: Entry) -> bool:

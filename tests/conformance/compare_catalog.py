@@ -31,7 +31,7 @@ COMMANDS = (
     "list environments biomnibench_da",
     "list environments resources_servers/equivalence_rule/lc",
     "list environments hermes_math",
-    "list environments speed-bench/config_qualitative",
+    "list environments speed-bench/config_qualitative", "list benchmarks aime24", "list benchmarks bigcodebench",
     "list agents harbor_agent",
     "list resources-servers jailbreak_detection",
     "list models inference_provider/baseten", "list resources-servers equivalence_rule/lc",

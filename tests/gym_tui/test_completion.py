@@ -70,3 +70,40 @@ def test_paths_folders_first_hidden_ones_only_when_asked(tmp_path: Path) -> None
 def test_a_completion_only_adds_to_the_line(text: str) -> None:
     for completed in found(text):
         assert completed.startswith((text, text[: text.rfind(" ") + 1]))
+
+
+@pytest.fixture
+def components(tmp_path: Path) -> Path:
+    for name in (
+        "benchmarks/trivia/config.yaml",
+        "environments/walk/config.yaml",
+        "resources_servers/quiz/configs/quiz.yaml",
+        "resources_servers/quiz/configs/hard.yaml",
+        "responses_api_agents/loop_agent/app.py",
+        "more/benchmarks/trifle/config.yaml",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("eval run --benchmark tri", ["trivia"]),
+        ("eval run --search-dir more --benchmark tri", ["trifle", "trivia"]),
+        ("env start --environment w", ["walk"]),
+        ("env validate --resources-server qu", ["quiz", "quiz/hard"]),
+        ("env schema --resources-server qu", ["quiz"]),
+        ("env resolve --agent-type loop", ["loop_agent"]),
+        ("list agents loop", ["loop_agent"]),
+        ("list environments ", ["trivia", "walk"]),
+        ("list environments trivia w", []),
+        ("list environments --domain ma", ["math"]),
+    ],
+)
+def test_names_of_components(components: Path, text: str, expected: list[str]) -> None:
+    head = text.rpartition(" ")[0]
+    bundled = {"first_steps"}
+    offered = [line.removeprefix(head).strip() for line in found(text, components)]
+    assert [name for name in offered if name not in bundled and not name.startswith("-")] == expected

@@ -18,7 +18,7 @@ from gym_tui.jobs_drawer import JobsDrawer
 from screens.widgets.virtual_list import VirtualList
 from screens.widgets.virtual_text import VirtualText
 from tests.gym_tui.small_screens import SmallScreen, small_workbench
-from tests.workbench import NOW, heartbeat, lines, settle, text_of
+from tests.workbench import NOW, heartbeat, lines, settle, text_of, workbench
 
 pytestmark = pytest.mark.slow
 
@@ -106,6 +106,29 @@ async def test_a_command_shows_its_output_and_its_end(tmp_path: Path) -> None:
         await settle(pilot, lambda: "no_such_thing" in "\n".join(drawer.query_one(VirtualText).visible_text()))
         assert "exit 1" in text_of(app)
         assert app.notices[-1][1:] == ("error", "gym list benchmarks: ended with exit code 1; J shows its output")
+
+
+async def test_a_stack_is_shown_among_the_servers(tmp_path: Path) -> None:
+    app = workbench(tmp_path, "results")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        app.start_command(["env", "start", "--benchmark", "no_such_thing"])
+        await settle(pilot, lambda: app.current_mode == "servers")
+        assert not app.front.query(JobsDrawer)
+        assert app.notices[0][2] == "started: gym env start --benchmark no_such_thing"
+        await settle(pilot, lambda: not app.jobs.all[0].running)
+        assert app.notices[-1][1:] == ("error", "gym env start: ended with exit code 2; J shows its output")
+
+
+async def test_stopping_a_stack_opens_no_drawer(tmp_path: Path) -> None:
+    app = small_workbench(tmp_path)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        app.start_command(["env", "stop", "--all"])
+        await settle(pilot, lambda: bool(app.jobs.all) and not app.jobs.all[0].running)
+        assert app.jobs.all[0].code == 0
+        assert not app.front.query(JobsDrawer)
+        assert not app.notices
 
 
 async def test_an_earlier_job_is_found_and_stopped_in_two_steps(running: Job, tmp_path: Path) -> None:

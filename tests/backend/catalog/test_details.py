@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
+from backend.catalog import scan
 from backend.catalog.details import inspect_component
 from backend.catalog.kinds import KINDS, WORKLOADS
 from backend.errors import GymError
@@ -19,11 +21,19 @@ def test_a_benchmark(root: Path) -> None:
     assert list(details.facts) == [
         ("config", str(root / "benchmarks/trivia/config.yaml")),
         ("status", "no-manifest"),
-        ("resources servers", "quiz"),
         ("agent", "simple_agent"),
         ("datasets", "trivia"),
     ]
+    assert details.inherited == (("resources servers", "quiz"),)
     assert details.usage_example == "gym env start --benchmark trivia --model-type vllm_model"
+
+
+def test_datasets_of_resources_servers_and_of_included_files(root: Path, write) -> None:
+    server = "rs: {resources_servers: {quiz: {entrypoint: app.py, domain: math, datasets: [{name: own, type: benchmark}]}}}\n"
+    write("root", {"benchmarks/sums/config.yaml": f"config_paths: [resources_servers/quiz/configs/quiz.yaml]\n{server}"})
+    details = inspect_component(["benchmark"], "sums", [root])
+    assert list(details.facts)[2:] == [("resources servers", "quiz"), ("datasets", "own")]
+    assert details.inherited == (("agents", "simple_agent"), ("datasets", "quiz_example, own"))
 
 
 def test_the_manifest(root: Path) -> None:
@@ -145,15 +155,13 @@ def test_a_name_of_two_kinds(root: Path, write) -> None:
 
 
 def test_only_its_own_files_are_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[Path] = []
-    original = Path.read_bytes
+    read: list[str] = []
 
-    def noting(path: Path) -> bytes:
+    def noting(path: str, mode: str) -> IO[Any]:
         read.append(path)
-        return original(path)
+        return open(path, mode)
 
-    monkeypatch.setattr(Path, "read_bytes", noting)
+    monkeypatch.setattr(scan, "open", noting, raising=False)
     inspect_component(list(WORKLOADS), "trivia", [root])
-    assert {path.name for path in read if path.suffix == ".yaml"} == {"config.yaml", "quiz.yaml"}
-    assert len([path for path in read if path.suffix == ".yaml"]) == 2
+    assert sorted(Path(path).name for path in read) == ["config.yaml", "quiz.yaml"]
     assert set(KINDS) >= set(WORKLOADS)

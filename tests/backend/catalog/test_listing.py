@@ -9,6 +9,7 @@ import pytest
 from backend.catalog.entries import CatalogEntry
 from backend.catalog.kinds import KINDS, WORKLOADS
 from backend.catalog.listing import component_names, find_component, likely_names, list_components, whole_catalog
+from backend.catalog.selectors import select
 from tests.backend.catalog.samples import MANIFEST, benchmark
 
 HEAVY = ("omegaconf", "hydra", "pydantic", "fastapi", "aiohttp", "rich")
@@ -360,3 +361,19 @@ def test_nothing_heavy_is_imported(root: Path) -> None:
             [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3]
         )
         assert done.stdout.strip() == f"[] {yaml_is_needed}"
+
+
+def test_a_benchmark_that_is_a_file_alone_is_found_by_its_name(root: Path, write) -> None:
+    write("root", {"benchmarks/flat.yaml": benchmark("flat", "math")})
+    found = find_component("benchmark", "flat", [root])
+    assert found in list_components(["benchmark"], [root]).entries
+    assert (found.name, found.selector) == ("flat", "flat")
+    assert select("benchmark", "flat", [root]).path == root / "benchmarks/flat.yaml"
+    write("root", {"benchmarks/flat/config.yaml": benchmark("flat", "math")})
+    assert select("benchmark", "flat", [root]).path == root / "benchmarks/flat/config.yaml"
+
+
+def test_a_config_that_cannot_be_read_is_a_broken_benchmark_whatever_it_says(root: Path, write) -> None:
+    write("root", {"benchmarks/torn/config.yaml": "a: [1, 2\n", "benchmarks/torn/other.yaml": "a: [1, 2\n"})
+    broken = [entry.name for entry in list_components(["benchmark"], [root]).entries if entry.broken]
+    assert broken == ["torn"]

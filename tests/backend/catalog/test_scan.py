@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
@@ -208,13 +209,12 @@ def test_what_is_no_regular_file_is_not_read(root: Path) -> None:
 
 def test_a_file_that_may_not_be_read_is_broken(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quiz = root / "resources_servers/quiz/configs/quiz.yaml"
-    original = Path.read_bytes
 
-    def guarded(path: Path) -> bytes:  # a real file mode does not stop root
-        if path == quiz:
+    def guarded(path: str, mode: str = "r") -> IO[Any]:  # a real file mode does not stop root
+        if path == str(quiz):
             raise PermissionError(13, "Permission denied")
-        return original(path)
+        return open(path, mode)
 
-    monkeypatch.setattr(Path, "read_bytes", guarded)
+    monkeypatch.setattr(scan_module, "open", guarded, raising=False)
     assert find_component("resources-server", "quiz", [root]).broken.message == "cannot read the file: Permission denied"
     assert find_component("resources-server", "quiz/hard", [root]).broken is None

@@ -66,7 +66,8 @@ def test_all_missing_files_are_reported_at_once(write) -> None:
     assert first.details == ("Looked in:", f"  {root}/none.yaml")
     assert (second.place.line, second.place.column) == (2, 16)
     assert second.hint == "Did you mean `b.yaml`?"
-    assert "it is a folder" in third.message
+    assert third.message == "config_paths entry 'sub' is a folder, not a configuration file"
+    assert (third.nearest, third.fix) == ("sub/c.yaml", "config_paths: [sub/c.yaml]")
 
 
 @pytest.mark.parametrize("value", ["x.yaml", "{a: 1}", "[1]", "[[a]]", "3"])

@@ -77,3 +77,10 @@ def test_no_secret_is_left_and_no_line_is_lost(tree: object, flow: bool) -> None
 @given(st.text(max_size=80))
 def test_any_text_is_taken(text: str) -> None:
     assert masked_yaml(text).count("\n") >= text.count("\n")
+
+
+def test_a_server_with_the_name_of_a_secret_is_shown() -> None:
+    text = (
+        "secret_santa:\n  resources_servers:\n    token_counter: {port: 1, api_key: plainword}\nagent_map: {token_agent: other}\n"
+    )
+    assert masked_yaml(text) == text.replace("plainword", "****")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from backend.config import yaml_source
+from backend.config import yaml_loader
 from backend.config.errors import ConfigSyntaxError
 from backend.config.nodes import find, plain
 from backend.config.yaml_source import load_plain, load_source, parse_plain
@@ -106,7 +106,7 @@ def test_missing_file(tmp_path: Path) -> None:
 
 
 def test_expansion_and_depth_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_source, "MAX_NODES", 1000)
+    monkeypatch.setattr(yaml_loader, "MAX_NODES", 1000)
     bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
         f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 9)
     )
@@ -194,6 +194,6 @@ def test_without_the_c_parser_the_result_is_the_same(tmp_path: Path) -> None:
     text = "a: {b: [1, 1e3, yes], c: '017'}\nd: &x {e: 1}\nf: {<<: *x}\n"
 
     class Slow(yaml.SafeLoader):
-        yaml_implicit_resolvers = yaml_source._Loader.yaml_implicit_resolvers
+        yaml_implicit_resolvers = yaml_loader.Loader.yaml_implicit_resolvers
 
     assert yaml.load(text, Loader=Slow) == parse_plain(text, "f") == plain(nodes_of(tmp_path, text).root)

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.io.redact import MASK, PLACEHOLDERS, Redactor, collect_secrets, is_secret_key, mask_command
+from backend.io import redact
+from backend.io.redact import MASK, PLACEHOLDERS, Redactor, collect_secrets, is_secret_key, is_secret_path, mask_command
 
 SECRETS = [
     "api_key", "API_KEY", "apiKey", "policy_api_key", "openai_api_key", "hf_token", "token", "Authorization", "password",
@@ -242,3 +243,55 @@ def test_the_time_for_a_long_line_is_linear(piece: str) -> None:
     redactor.text(line)
     mask_command([line], redactor)
     assert time.perf_counter() - begin < 3
+
+
+def test_a_secret_that_has_become_a_key_is_masked() -> None:
+    tree = {"api_key": "sk-1234567890", "users": {"sk-1234567890": 3, "https://u:pa55word@h": 1, 7: "n"}}
+    assert Redactor.for_tree(tree).tree(tree) == {"api_key": MASK, "users": {MASK: 3, f"https://u:{MASK}@h": 1, 7: "n"}}
+
+
+PARTS = st.sampled_from(
+    ["api", "Key", "TOKEN", "tokens", "pass", "wd", "Word", "secret", "Authorization", "jwt", "pwd", "_", "-", "x", "9"]
+)
+
+
+@given(st.lists(st.one_of(PARTS, st.text(max_size=3)), max_size=6).map("".join))
+def test_the_quick_look_at_a_name_dismisses_no_secret(key: str) -> None:
+    assert is_secret_key(key) == redact._names_secret(key)
+
+
+NAMED = {
+    "secret_santa": {"resources_servers": {"token_counter": {"entrypoint": "app.py", "api_key": "sk-1234567890", "limit": "plain-text"}}},
+    "agent_map": {"token_agent": "other_agent_name"},
+    "num_repeats": {"token_agent": 4},
+    "credentials": {"user": "somebody1", "resources": "plain-text-2"},
+}  # fmt: skip
+
+
+def test_the_name_of_a_server_is_no_secret_and_makes_none() -> None:
+    assert collect_secrets(NAMED) == {"sk-1234567890", "somebody1", "plain-text-2"}
+    masked = Redactor.for_tree(NAMED).tree(NAMED)
+    assert masked["secret_santa"]["resources_servers"]["token_counter"] == {
+        "entrypoint": "app.py", "api_key": MASK, "limit": "plain-text",
+    }  # fmt: skip
+    assert (masked["agent_map"], masked["num_repeats"]) == (NAMED["agent_map"], NAMED["num_repeats"])
+    assert masked["credentials"] == {"user": MASK, "resources": MASK}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "secret"),
+    [
+        (("secret_santa", "resources_servers", "token_counter", "port"), 1, False),
+        (("secret_santa", "resources_servers", "token_counter", "api_key"), 1, True),
+        (("secret_santa", "resources_servers"), {}, False),
+        (("secret_santa",), {"resources_servers": {}}, False),
+        (("secret_santa",), {"other": {}}, True),
+        (("secrets", "x"), 1, True),
+        (("agent_map", "token_agent"), "a", False),
+    ],
+)
+def test_paths(path: tuple[str, ...], value: Any, secret: bool) -> None:
+    assert is_secret_path(path, value) is secret
+    word = f"++{'.'.join(path)}=1234"
+    if not isinstance(value, dict):
+        assert mask_command([word], Redactor()) == [f"++{'.'.join(path)}={MASK}" if secret else word]

@@ -95,3 +95,32 @@ def test_much_text_and_endless_lines_come_in_pieces(tmp_path: Path) -> None:
     assert [len(piece) for piece in pieces[:9]] == [1 << 20] * 9
     assert "".join(pieces[9:]) == "last"
     follower.close()
+
+
+def test_a_follower_may_begin_near_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    path.write_bytes(b"first\nsecond\nthird\nunfinished")
+    for last, expected, skipped in (
+        (99, ("first", "second", "third"), 0),
+        (17, ("third",), 13),
+        (16, ("third",), 13),
+        (15, (), 19),
+    ):
+        with Follower(path, last_bytes=last) as follower:
+            assert follower.skipped == skipped
+            assert follower.read().lines == expected
+    with Follower(path, last_bytes=16) as follower:
+        follower.read()
+        with path.open("ab") as file:
+            file.write(b" no more\n")
+        assert follower.read().lines == ("unfinished no more",)
+    with Follower(tmp_path / "none.log", last_bytes=16) as follower:
+        assert follower.read() == NewLines()
+
+
+def test_the_end_of_a_line_that_is_too_long_is_given(tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    path.write_bytes(b"x" * 100)
+    with Follower(path, last_bytes=10) as follower:
+        path.write_bytes(b"x" * 100 + b"\n")
+        assert follower.read().lines == ("x" * 11,)

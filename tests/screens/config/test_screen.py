@@ -290,6 +290,20 @@ async def test_a_layer_is_switched_off_moved_changed_and_removed(folder: Path) -
         assert echo(app).endswith("+num_repeats=4")
 
 
+async def test_a_key_of_the_tree_is_set_where_it_stands(folder: Path) -> None:
+    app = app_for(folder)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(app, pilot)
+        await go(app, pilot, "num_repeats")
+        await pilot.press("e")
+        await settle(pilot)
+        assert isinstance(app.screen, CommandLine)
+        await pilot.press("backspace", "9", "enter")
+        await settle(pilot)
+        assert cell(app, "num_repeats")[1].startswith("9")
+        assert echo(app).endswith("+num_repeats=4 ++num_repeats=9")
+
+
 async def test_layers_of_no_word_say_why_they_stay(folder: Path) -> None:
     app = app_for(folder)
     async with app.run_test(size=WIDE) as pilot:

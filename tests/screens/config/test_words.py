@@ -8,12 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backend.config.request import ConfigRequest
+from backend.config.resolve_view import resolve_view
+from backend.config.stages import READ, VALIDATED
 from backend.errors import GymError, UsageError
 from screens.config.words import (
     Entry,
     entries_of,
     has_secret,
     moved,
+    override_of,
     parsed_words,
     position_after_move,
     run_words,
@@ -111,3 +115,42 @@ def test_a_run_takes_the_same_words_without_keys_and_stand_ins() -> None:
     entries = entries_of(["--config", "a.yaml", "--no-model", "--model-api-key", "k", "++a.token=x", "+a=1", "+b=****"])
     assert run_words(entries) == ["--config", "a.yaml", "+a=1"]
     assert [has_secret(entry) for entry in entries] == [False, False, True, True, False, True]
+
+
+TREE = {
+    "a": {"word": "x", "yes": True, "none": None, "list": [1], "blank": "b c", "url": "http://h:1/v1", "digits": "12"},
+    "api_key": "sk-1234567890",
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("a.word", "++a.word=x"),
+        ("a.yes", "++a.yes=true"),
+        ("a.none", "++a.none="),
+        ("a.blank", "++a.blank="),
+        ("a.url", "++a.url=http://h:1/v1"),
+        ("a.list", "++a.list="),
+        ("a", "++a="),
+    ],
+)
+def test_a_key_of_the_tree_begins_an_override(key: str, expected: str) -> None:
+    entry = resolve_view(ConfigRequest(initial=TREE, read_env_file=False)).entry(key)
+    assert entry is not None
+    assert override_of(entry, VALIDATED) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "stage", "message"),
+    [
+        ("api_key", VALIDATED, "belongs in env.yaml"),
+        ("a.list[0]", VALIDATED, "set the whole list"),
+        ("a.word", READ, "in the stages after"),
+    ],
+)
+def test_keys_that_no_override_sets(key: str, stage: str, message: str) -> None:
+    entry = resolve_view(ConfigRequest(initial=TREE, read_env_file=False)).entry(key)
+    assert entry is not None
+    with pytest.raises(GymError, match=message):
+        override_of(entry, stage)
