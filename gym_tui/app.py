@@ -191,6 +191,10 @@ class WorkbenchApp(App[None], inherit_bindings=False):
         if action is not None:
             self.guarded(action)()
 
+    def chosen_words(self) -> tuple[str, ...]:
+        config = next(iter(self._screen_stacks.get("config", [])), None)
+        return config.chosen_words() if isinstance(config, WorkbenchScreen) else ()
+
     def copy_text(self, text: str, what: str) -> None:
         if what.endswith("command"):
             text = masked_command(text)

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from gym_tui.jobs_drawer import JobsDrawer
 
 _LOOK_SECONDS = 0.5
-_STEERING = ("eval", "control")
+_STEERING = (("eval", "control"), ("env", "stop"))
+"""What the screens show the effect of."""
+_STACK = ("env", "start")
 _LOOKS_PER_SHARE = 4
 """Events are read every fourth time."""
 
@@ -51,7 +53,8 @@ class JobKeeper:
     def start(self, words: Sequence[str], folder: Path | None = None) -> Job | None:
         """Start `gym <words>` in `folder`, by default the working directory; what is wrong with it is told.
 
-        An evaluation is shown as soon as its run begins, other output at once; what steers a run shows in the run, and takes no focus away.
+        An evaluation is shown as soon as its run begins, a stack of servers among the servers, other output at once; what steers a run
+        or a stack shows there, and takes no focus away.
         """
         app = self._app
         place = folder if folder is not None else app.working_folder
@@ -66,7 +69,10 @@ class JobKeeper:
         self._watch()
         if output is not None:
             app.tell(f"started: {job.command}")
-        elif job.words[:2] != _STEERING:
+        elif job.words[:2] == _STACK:
+            app.tell(f"started: {job.command}")
+            app.open_screen("servers")
+        elif job.words[:2] not in _STEERING:
             self.open_drawer(job)
         return job
 
@@ -170,7 +176,7 @@ class JobKeeper:
 
     def _tell_end(self, job: Job) -> None:
         name = " ".join(job.words[:2])
-        if job.words[:2] == _STEERING and job.code == 0:  # the run shows it
+        if job.words[:2] in _STEERING and job.code == 0:  # the run shows it
             return
         if job.code in (0, None):
             self._app.tell(f"gym {name}: {'done' if job.code == 0 else 'ended'}")

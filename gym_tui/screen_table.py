@@ -38,6 +38,7 @@ class ScreenEntry:
 SCREENS = (
     ScreenEntry("catalog", "Catalog", "screens.catalog.screen", "CatalogScreen", "find components, see what they need"),
     ScreenEntry("config", "Config", "screens.config.screen", "ConfigScreen", "what will run, and who said so"),
+    ScreenEntry("servers", "Servers", "screens.servers.screen", "ServersScreen", "the servers of this machine, and their logs"),
     ScreenEntry("rollouts", "Rollouts", "screens.rollouts.screen", "RolloutsScreen", "follow a run as it goes"),
     ScreenEntry("viewer", "Viewer", "screens.viewer.screen", "ViewerScreen", "read any rollout"),
     ScreenEntry("results", "Results", "screens.results.screen", "ResultsScreen", "the runs below a folder"),

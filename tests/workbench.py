@@ -22,7 +22,7 @@ from screens.widgets import glyphs
 from screens.widgets.workbench import Target
 
 NOW = 1_795_000_000.0
-"""What the clock of a tested workbench says: 2026-11-18 10:26:40 UTC."""
+"""What the clock of a tested workbench says: 2026-11-18 11:06:40 UTC."""
 WIDE = (120, 36)
 NARROW = (80, 24)
 LONGEST_STALL = 0.1

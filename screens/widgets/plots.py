@@ -32,13 +32,14 @@ def h_bar(share: float | None, width: int, ascii: bool = False) -> str:
     return bar + " " * (width - len(bar))
 
 
-def sparkline(values: Sequence[float | None], width: int, ascii: bool = False) -> str:
+def sparkline(values: Sequence[float | None], width: int, ascii: bool = False, *, least_top: float = 0.0) -> str:
     """Values as columns between 0 and the largest one, at most `width` of them: more values are taken together by their mean.
 
-    Missing values leave a gap; anything above 0 is seen.
+    Missing values leave a gap; anything above 0 is seen. With `least_top` the scale reaches at least so far.
     """
     columns = _resampled(values, max(0, width))
     top = max((value for value in columns if value is not None), default=0.0)
+    top = max(top, least_top)
     levels = _ASCII_LEVELS if ascii else _LOWER_EIGHTHS
     return "".join(" " if value is None else levels[_level(value, top, len(levels))] for value in columns)
 

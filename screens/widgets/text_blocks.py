@@ -18,7 +18,7 @@ from rich.segment import Segment
 from backend.io.text import clean, clean_line
 from screens.widgets.wrapping import WrappedText, estimate_lines
 
-KINDS = ("plain", "system", "user", "assistant", "reasoning", "tool", "result", "error", "muted")
+KINDS = ("plain", "system", "user", "assistant", "reasoning", "tool", "result", "error", "warning", "muted")
 FIRST_LINES = 200
 """A body above this many lines starts cut."""
 MORE_TIMES = 10

@@ -18,7 +18,7 @@ from screens.widgets.text_search import Hit, Search
 from screens.widgets.wrapping import columns
 
 HEAD_LIMIT = 500
-_BODY_KINDS = ("reasoning", "error", "muted")
+_BODY_KINDS = ("reasoning", "error", "warning", "muted")
 """Kinds whose whole text is styled; the others style their head."""
 
 

@@ -68,6 +68,7 @@ class TextView(ScrollView):
         & > .virtual-text--tool { color: $text-accent; }
         & > .virtual-text--result { color: $text-secondary; }
         & > .virtual-text--error { color: $text-error; }
+        & > .virtual-text--warning { color: $text-warning; }
         & > .virtual-text--muted { color: $text-muted; }
         &:focus > .virtual-text--cursor { background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold; }
     }

@@ -45,6 +45,8 @@ class Row:
     muted: bool = False
     heading: Cell | None = None
     """Drawn over all columns, in place of the cells."""
+    rest: Cell | None = None
+    """Drawn over all columns after the cells that there are."""
 
 
 class Rows(Protocol):
@@ -315,11 +317,17 @@ class VirtualList(ScrollView, can_focus=True):
         segments = [Segment(first + " ", styled("mark" if marked else row.sign_style))]
         at = 2
         if row.heading is not None:
-            text = fit(" " * row.heading.indent + clean_line(row.heading.text, LONGEST_LINE), max(0, width - at))
+            room = max(0, (self.scrollable_content_region.width or width) - at)
+            text = fit(" " * row.heading.indent + clean_line(row.heading.text, LONGEST_LINE), room)
             return Strip([*segments, Segment(text, styled(row.heading.style))]).adjust_cell_length(width, base + under)
         for entry in self._placed:
             if entry.left > at:
                 segments.append(Segment(" " * (entry.left - at), base + under))
+            if row.rest is not None and entry.index >= len(row.cells):
+                room = max(0, (self.scrollable_content_region.width or width) - entry.left)
+                text = fit(clean_line(row.rest.text, LONGEST_LINE), room)
+                segments.append(Segment(text, styled(row.rest.style)))
+                break
             cell = row.cells[entry.index] if entry.index < len(row.cells) else ""
             cell = Cell(cell) if isinstance(cell, str) else cell
             segments += self._cell_segments(cell, entry, styled(cell.style), here)

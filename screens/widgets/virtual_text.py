@@ -120,13 +120,18 @@ class VirtualText(TextView, can_focus=True, inherit_bindings=False):
 
     def append_lines(self, lines: Iterable[str]) -> None:
         """Add lines to a log."""
+        self.append_kinds((("plain", lines),))
+
+    def append_kinds(self, groups: Iterable[tuple[str, Iterable[str]]]) -> None:
+        """Add lines to a log, drawn by their kind: one of `KINDS`, and the lines."""
         if self._log_lines is None:
-            self.set_lines(lines)
-            return
-        added = self._log_lines.append(lines)
+            self.set_lines(())
+        log = self._log_lines
+        assert log is not None
+        added = sum([log.append(lines, kind) for kind, lines in groups])
         if added:
             self.pending = 0 if self.follow else self.pending + added
-            self._replace(self._log_lines.blocks(), True)
+            self._replace(log.blocks(), True)
 
     @property
     def cursor(self) -> int:

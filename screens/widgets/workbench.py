@@ -65,6 +65,9 @@ class Workbench(Protocol):
     def complete_command(self, text: str) -> list[Completion]:
         """What the command line would complete `text` to."""
 
+    def chosen_words(self) -> tuple[str, ...]:
+        """The flags and overrides that are chosen in Config, for a command that takes a configuration; empty when nothing is."""
+
     def copy_text(self, text: str, what: str) -> None:
         """Put text on the terminal's clipboard, or in a file where that fails; says where it went."""
 

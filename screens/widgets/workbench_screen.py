@@ -84,6 +84,10 @@ class WorkbenchScreen(Screen[None]):
     def panes_changed(self) -> None:
         """Called when other panes are visible, or the same ones in other sizes."""
 
+    def chosen_words(self) -> tuple[str, ...]:
+        """Flags and overrides that are chosen here, for commands that take a configuration."""
+        return ()
+
     def equal_command(self) -> str:
         """The `gym` command that equals this screen, for `Y`; empty when there is none."""
         return self.query_one("#echo", CommandEcho).words

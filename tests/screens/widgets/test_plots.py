@@ -109,3 +109,8 @@ def test_interval_strips_have_their_width(
     value: float | None, low: float | None, high: float | None, width: int, ascii: bool
 ) -> None:
     assert cell_len(interval_strip(value, low, high, width, ascii)) == max(0, width)
+
+
+def test_a_sparkline_may_have_a_scale_of_its_own() -> None:
+    assert sparkline([9.0, 50.0, 100.0], 3, least_top=100.0) == "▁▄█"
+    assert sparkline([9.0, 200.0], 2, least_top=100.0) == "▁█"

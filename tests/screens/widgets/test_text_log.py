@@ -25,3 +25,15 @@ def test_only_the_last_lines_are_kept_and_the_others_counted() -> None:
     assert bodies(log)[0] == "… 11 400 earlier lines are not kept"
     assert bodies(log)[1].startswith("line 11400\n")
     assert bodies(log)[-1].endswith("line 12344\n")
+
+
+def test_a_chunk_holds_lines_of_one_kind() -> None:
+    log = LogLines(kept=100)
+    assert log.append(["a", "b"]) == 2
+    assert log.append(["bad"], "error") == 1
+    log.append(["c"])
+    assert [(block.kind, block.body) for block in log.blocks()] == [("plain", "a\nb\n"), ("error", "bad\n"), ("plain", "c\n")]
+    assert len({block.key for block in log.blocks()}) == 3
+    log.append((f"line {number}" for number in range(98)), "warning")
+    assert log.dropped == 2
+    assert [block.kind for block in log.blocks()] == ["muted", "error", "plain", "warning"]

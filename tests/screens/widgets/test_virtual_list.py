@@ -106,6 +106,19 @@ async def test_header_rows_and_cursor_are_drawn() -> None:
         assert app.told == [("at", 0)]
 
 
+async def test_the_rest_of_a_row_is_drawn_over_the_columns_that_are_left() -> None:
+    class Broken(Names):
+        def row(self, index: int) -> Row:
+            return Row((Cell(self.names[index]),), rest=Cell(f"{HOSTILE} and more than fits", "bad"))
+
+    app = Bench(Broken(["one", "two"]))
+    async with app.run_test(size=(24, 5)) as pilot:
+        await pilot.pause()
+        assert app.list.visible_text()[2].startswith("  two")
+        strip = app.list.render_line(2)
+        assert strip.cell_length == 24 and "[/red]" in strip.text and "\x1b" not in strip.text
+
+
 async def test_keys_move_open_and_stay_inside() -> None:
     app = Bench(Names(names(30)))
     async with app.run_test(size=(40, 11)) as pilot:

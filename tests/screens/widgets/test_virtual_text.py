@@ -333,6 +333,16 @@ async def test_a_log_is_followed_until_one_scrolls_up() -> None:
         assert text.follow and text.pending == 0
 
 
+async def test_lines_of_a_log_are_drawn_by_their_kind() -> None:
+    async with shown() as (text, pilot):
+        text.append_kinds([("plain", ["fine"]), ("error", ["bad", "worse"]), ("plain", ["fine again"])])
+        await settle(pilot)
+        assert text.visible_text()[:4] == ["fine", "bad", "worse", "fine again"]
+        colours = [{segment.style.color for segment in text.render_line(y) if segment.style} for y in range(4)]
+        assert colours[0] == colours[3] != colours[1] == colours[2]
+        assert text.follow
+
+
 async def test_a_log_keeps_its_last_lines_and_says_so() -> None:
     async with shown(kept_lines=1000) as (text, pilot):
         text.set_lines([])

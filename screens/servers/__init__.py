@@ -1,0 +1,1 @@
+"""The Servers screen."""
