@@ -1,9 +1,9 @@
 """The names that environments import.
 
 Each documented module `nemo_gym.X` *is* one module of `backend` (the same object, imported on first use), so that patching a name in
-one is patching it in the other. Importing `nemo_gym` itself loads no server code. As existing environments rely on it, importing
-also puts extra roots in front of `sys.path` and the working directory and the install root at its end, and points Hugging Face's
-caches below the working directory unless they are set.
+one is patching it in the other; where X stands for a package, `nemo_gym.X.Y` is that package's module Y. Importing `nemo_gym`
+itself loads no server code. As existing environments rely on it, importing also puts extra roots in front of `sys.path` and the
+working directory and the install root at its end, and points Hugging Face's caches below the working directory unless they are set.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import os
 import sys
 from collections.abc import Sequence
@@ -18,12 +19,25 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from backend.io.roots import EXTRA_ROOTS_VARIABLE, INSTALL_ROOT
+from backend.io.roots import EXTRA_ROOTS_VARIABLE, INSTALL_ROOT, resolve_path, search_roots
 from backend.package_info import __package_name__, __version__  # noqa: F401 - part of __all__
 
+_COMPONENT_KINDS = ("resources_servers", "responses_api_agents", "responses_api_models")
+
+
+def _parent_dir(working_dir: Path) -> Path:
+    """The root below which components look for files by `PARENT_DIR / "<kind>/<name>/…"`.
+
+    Where the work goes on inside a component's folder, that is the root of that component, which need not be ours.
+    """
+    inside = (folder for folder in (working_dir, *working_dir.parents) if folder.parent.name in _COMPONENT_KINDS)
+    component = next(inside, None)
+    return component.parent.parent if component else INSTALL_ROOT
+
+
 ROOT_DIR = INSTALL_ROOT / "nemo_gym"
-PARENT_DIR = INSTALL_ROOT
-WORKING_DIR = PARENT_DIR if (PARENT_DIR / "pyproject.toml").exists() else Path.cwd()
+PARENT_DIR = _parent_dir(Path.cwd())
+WORKING_DIR = INSTALL_ROOT if (INSTALL_ROOT / "pyproject.toml").exists() else Path.cwd()
 CACHE_DIR = WORKING_DIR / "cache"
 RESULTS_DIR = WORKING_DIR / "results"
 
@@ -31,16 +45,31 @@ _MODULES = {
     "base_resources_server": "backend.servers.resources_server",
     "base_responses_api_agent": "backend.servers.agent_server",
     "base_responses_api_model": "backend.servers.model_server",
+    "benchmarks": "backend.datasets.benchmarks",
+    "cli": "backend.cli.library",
+    "cli_setup_command": "backend.cli.library.cli_setup_command",
     "config_types": "backend.config.config_types",
+    "decorators": "backend.servers.decorators",
     "global_config": "backend.config.global_config",
+    "judge": "backend.servers.judge",
+    "mcp_auto_exposure": "backend.servers.mcp_auto_exposure",
     "openai_utils": "backend.servers.openai_utils",
     "package_info": "backend.package_info",
     "path_utils": "backend.io.result_paths",
+    "profiling": "backend.servers.profiling",
     "prompt": "backend.datasets.prompt",
     "responses_converter": "backend.responses.converter",
+    "responses_streaming": "backend.responses.streaming",
     "reward_profile": "backend.metrics.reward_profile",
+    "rollout_collection": "backend.rollouts.rollout_collection",
     "rollout_correlation": "backend.servers.rollout_correlation",
+    "rollout_observability": "backend.servers.rollout_observability",
+    "sandbox": "backend.servers.sandbox",
+    "server_metadata": "backend.catalog.server_metadata",
+    "server_status": "backend.servers.server_status",
     "server_utils": "backend.servers.server_utils",
+    "skills": "backend.datasets.skills",
+    "token_id_capture": "backend.servers.token_id_capture",
 }
 
 _LAZY_NAMES = {
@@ -85,13 +114,14 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        package, _, name = fullname.rpartition(".")
-        if package != __name__ or name not in _MODULES:
+        if _target(fullname) is None:
             return None
         return importlib.machinery.ModuleSpec(fullname, self)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        module = importlib.import_module(_MODULES[spec.name.rpartition(".")[2]])
+        target = _target(spec.name)
+        assert target is not None, "find_spec gives specs for known names only"
+        module = importlib.import_module(target)
         spec.loader_state = module.__spec__
         return module
 
@@ -102,6 +132,21 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             module.__spec__ = alias.loader_state
 
 
+def _target(fullname: str) -> str | None:
+    """The backend module that `nemo_gym.X[.Y…]` stands for; None when there is none of that name."""
+    package, _, rest = fullname.partition(".")
+    if package != __name__:
+        return None
+    name = rest
+    while name not in _MODULES:
+        name, _, _ = name.rpartition(".")
+        if not name:
+            return None
+    target = _MODULES[name] + rest.removeprefix(name)
+    # Only modules that are there: asking for any other one has to end in the documented error for `fullname`, not for its target.
+    return target if name == rest or importlib.util.find_spec(target) is not None else None
+
+
 def __getattr__(name: str) -> Any:
     if name in _LAZY_NAMES:
         return getattr(importlib.import_module(f"{__name__}.{_LAZY_NAMES[name]}"), name)
@@ -110,9 +155,19 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def component_search_roots() -> list[Path]:
+    """The folders in which components, configurations and data are looked for, in order."""
+    return list(search_roots())
+
+
+def _resolve_under_cwd_or_install(path: str | Path) -> Path:
+    """Where a relative path of a component or a data file is read from."""
+    return resolve_path(path, search_roots())
+
+
 def _arrange_path() -> None:
     extra = [root for root in os.environ.get(EXTRA_ROOTS_VARIABLE, "").split(os.pathsep) if root]
-    last = [os.getcwd(), str(PARENT_DIR)]
+    last = [os.getcwd(), str(INSTALL_ROOT)]
     between = [entry for entry in sys.path if entry not in extra and entry not in last]
     sys.path[:] = list(dict.fromkeys([*extra, *between, *last]))
 

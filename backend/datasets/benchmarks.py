@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -14,6 +14,7 @@ from backend.config.request import ConfigRequest
 from backend.config.resolution import resolve_collecting
 from backend.datasets.server_blocks import server_blocks
 from backend.errors import Place
+from backend.io.moved_names import moved
 
 __all__ = ["BenchmarkConfig", "BenchmarkDatasetConfig"]
 
@@ -77,3 +78,9 @@ class BenchmarkConfig(BaseModel):
             num_repeats=dataset.num_repeats,
             dataset=dataset,
         )
+
+
+def __getattr__(name: str) -> Any:
+    if name == "list_benchmarks":
+        return moved("nemo_gym.benchmarks", name, "nemo_gym.cli.general", "backend.cli.library.general")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

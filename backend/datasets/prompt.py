@@ -21,7 +21,7 @@ from backend.errors import GymError, Place, closest, did_you_mean
 from backend.io.files import replacing
 from backend.io.json_codec import dumps_ascii
 from backend.io.jsonl import read_jsonl
-from backend.io.roots import resolve_path, search_roots
+from backend.io.roots import importable_roots, resolve_path, search_roots
 
 __all__ = [
     "MaterializePromptsConfig",
@@ -69,7 +69,10 @@ class MaterializePromptsConfig(BaseModel):
 
 
 def load_prompt_config(path: str | Path, roots: Sequence[Path] | None = None) -> PromptConfig:
-    """The prompt file at `path`, looked for in the search roots; a file that has not changed is read once."""
+    """The prompt file at `path`, looked for in the search roots, then in the roots that components can be imported from.
+
+    A file that has not changed is read once.
+    """
     file = prompt_path(path, roots)
     try:
         status = file.stat()
@@ -84,7 +87,7 @@ def load_prompt_config(path: str | Path, roots: Sequence[Path] | None = None) ->
 
 def prompt_path(path: str | Path, roots: Sequence[Path] | None = None) -> Path:
     """Where the prompt file `path` is read from."""
-    return resolve_path(path, search_roots() if roots is None else roots)
+    return resolve_path(path, (*search_roots(), *importable_roots()) if roots is None else roots)
 
 
 def fill_prompt(prompt_config: PromptConfig, row: Mapping[str, Any], *, place: Place | None = None) -> list[dict[str, str]]:

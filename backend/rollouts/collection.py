@@ -63,6 +63,8 @@ class CollectionJob:
     """Those that are asked where the rollouts are."""
     earlier: EarlierWork | None = None
     """What is done already of a run that is resumed."""
+    capture_dir: Path | None = None
+    """Where model servers record the calls of rollouts; None when they do not."""
 
 
 def in_flight_limit(job: CollectionJob) -> int:
@@ -178,13 +180,16 @@ class Collector:
             rollout_id = _rollout_id(row)
             self._places[rollout_id] = (task, rollout)
             answer = await _call_agent(self.job.agents[agent], line.raw, rollout_key(rollout_id, self._run_tag))
+            seconds = time.monotonic() - began
             if isinstance(answer, FailedCall) and answer.http_status is None:
                 # A lost connection may be the first sign of a server's death, which ends the run; the row then stays unwritten.
                 await asyncio.sleep(LOST_CONNECTION_PAUSE_SECONDS)
+            elif self.job.capture_dir is not None and rollout_id and isinstance(answer, dict):
+                answer = await asyncio.to_thread(_observed, row, answer, self.job.capture_dir, seconds)
             self._in_flight -= 1
             self._places.pop(rollout_id, None)
             self._last_sign = time.monotonic()
-            event = self._keep(row, answer, files, time.monotonic() - began)
+            event = self._keep(row, answer, files, seconds)
             await self._events.put(event)
             if progress := self._progress():
                 await self._events.put(progress)
@@ -264,6 +269,12 @@ class _Offsets:
     def __init__(self, rollouts: JsonlWriter, failures: JsonlWriter) -> None:
         self.rollouts = _CountingWriter(rollouts)
         self.failures = _CountingWriter(failures)
+
+
+def _observed(row: Mapping[str, Any], answer: dict[str, Any], capture_dir: Path, seconds: float) -> dict[str, Any]:
+    from backend.rollouts.trajectory import observed  # not at the top: it loads pydantic, and few runs record calls
+
+    return observed(row, answer, capture_dir, seconds * 1000)
 
 
 def _rollout_id(row: Mapping[str, Any]) -> str:

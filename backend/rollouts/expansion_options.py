@@ -37,9 +37,7 @@ class ExpansionOptions:
     """Stamped on every row."""
 
 
-def expansion_options(
-    config: Mapping[str, Any], roots: Sequence[Path], *, skills_ref: Mapping[str, Any] | None = None
-) -> ExpansionOptions:
+def expansion_options(config: Mapping[str, Any], roots: Sequence[Path]) -> ExpansionOptions:
     """The options in `config`, where null means absent; raises UsageError for values that cannot be meant."""
     params = config.get("responses_create_params") or {}
     if not isinstance(params, Mapping):
@@ -53,7 +51,7 @@ def expansion_options(
         prompt=_prompt_config(prompt, roots) if prompt else None,
         agent_map=_agent_map(config.get("agent_name"), config.get("agent_map")),
         fan_out=_fan_out(config.get("fan_out")),
-        skills_ref=skills_ref,
+        skills_ref=_skills_ref(config.get("skills"), roots),
     )
 
 
@@ -61,6 +59,17 @@ def _prompt_config(path: str, roots: Sequence[Path]) -> PromptConfig:
     from backend.datasets.prompt import load_prompt_config  # not at the top: most runs have no prompt, and it loads pydantic
 
     return load_prompt_config(path, roots)
+
+
+def _skills_ref(skills: Any, roots: Sequence[Path]) -> Mapping[str, Any] | None:
+    path = skills.get("path") if isinstance(skills, Mapping) else skills
+    if path is None:
+        return None
+    if not isinstance(skills, Mapping) or not isinstance(path, str) or not path:
+        raise _invalid("skills", "must be a mapping with `path`, a folder of skills", skills)
+    from backend.datasets.skills import skills_ref_of
+
+    return skills_ref_of(path, roots)
 
 
 def _repeats(value: Any) -> int | Mapping[str, int]:

@@ -76,13 +76,18 @@ def _go_on(plan: RunPlan, earlier: EarlierWork, config: Mapping[str, Any]) -> tu
     )
 
 
+def capture_folder(config: Mapping[str, Any]) -> Path | None:
+    """Where the model servers of a configuration record the calls of rollouts; None when they do not."""
+    folder = config.get("model_call_capture_dir")
+    return Path(str(folder)) if folder and config.get("observability_enabled") is True else None
+
+
 class _Captures:
     """The recorded model calls of rollouts that are about to run; does nothing when none are recorded."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        folder = config.get("model_call_capture_dir")
-        recorded = bool(folder and config.get("observability_enabled"))
-        self.store = _capture_store(str(folder)) if recorded else None
+        folder = capture_folder(config)
+        self.store = None if folder is None else _capture_store(folder)
 
     def forget(self, row: Mapping[str, Any]) -> None:
         """Delete what an earlier attempt under the same id left."""
@@ -91,7 +96,7 @@ class _Captures:
             self.store.delete(rollout_id)
 
 
-def _capture_store(folder: str) -> CaptureStore:
+def _capture_store(folder: Path) -> CaptureStore:
     from backend.servers.model_call_capture import CaptureStore  # not at the top: it loads pydantic, and few runs record calls
 
-    return CaptureStore(Path(folder))
+    return CaptureStore(folder)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import Body, FastAPI, Request
@@ -17,11 +18,12 @@ from backend.config.global_config import get_first_server_config_dict
 from backend.metrics.reward_profile import AggregateMetricsMixin
 from backend.responses.schema import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from backend.servers.addresses import server_url
+from backend.servers.disconnect import CancelOnDisconnect
 from backend.servers.endpoint import add_json_route
 from backend.servers.inflight import run_body_context
-from backend.servers.middleware import ROLLOUT_PREFIX
+from backend.servers.model_call_capture import observability_enabled_from_config
 from backend.servers.resources_server import BaseRunRequest, BaseVerifyResponse
-from backend.servers.rollout_correlation import maybe_rollout_id_from_run_body
+from backend.servers.rollout_correlation import ROLLOUT_PREFIX, maybe_rollout_id_from_run_body
 from backend.servers.server_utils import SimpleServer, apply_rollout_prefix
 
 __all__ = [
@@ -56,6 +58,11 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
         add_json_route(app, "/aggregate_metrics", self._aggregate_unless_skipped)
         return app
 
+    def setup_exception_middleware(self, app: FastAPI) -> None:
+        """Answer whatever a handler raises with the documented envelope, and give up rollouts whose caller has left."""
+        app.add_middleware(CancelOnDisconnect)
+        super().setup_exception_middleware(app)
+
     @abstractmethod
     async def responses(self, body: NeMoGymResponseCreateParamsNonStreaming) -> NeMoGymResponse:
         """The agent's loop: from an input to the whole trajectory as one response."""
@@ -72,30 +79,41 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
 
     def rollout_id_from_run(self, body: BaseModel | dict[str, Any]) -> str | None:
         """The rollout's id, when calls are observed or their tokens captured; else None."""
-        config = self.server_client.global_config_dict
-        if not (config.get("observability_enabled") or self._captures_tokens()):
+        if not (self._model_call_capture_enabled() or self._token_id_capture_enabled()):
             return None
         return maybe_rollout_id_from_run_body(body if isinstance(body, dict) else body.model_dump(exclude_unset=True))
 
     def url_path_for_run(self, url_path: str, body: BaseModel | dict[str, Any]) -> str:
         """`url_path` below the prefix of the rollout that `body` describes."""
-        return apply_rollout_prefix(url_path, self.rollout_id_from_run(body), self._captures_tokens())
+        return apply_rollout_prefix(url_path, self.rollout_id_from_run(body), self._token_id_capture_enabled())
 
     def base_url_for_run(self, base_url: str, body: BaseModel | dict[str, Any]) -> str:
         """`base_url` with the prefix of the rollout that `body` describes."""
-        return apply_rollout_prefix(base_url, self.rollout_id_from_run(body), self._captures_tokens())
+        return apply_rollout_prefix(base_url, self.rollout_id_from_run(body), self._token_id_capture_enabled())
 
     def url_path_for_request(self, url_path: str, request: Request) -> str:
         """`url_path` below the prefix under which `request` came in."""
-        match = ROLLOUT_PREFIX.match(request.url.path)
-        return apply_rollout_prefix(url_path, match["id"], bool(match["capture"])) if match else url_path
+        path = request.url.path
+        match = ROLLOUT_PREFIX.match(path) if isinstance(path, str) else None
+        parameters = request.path_params
+        rollout_id = match["id"] if match else parameters.get("rollout_id") if isinstance(parameters, Mapping) else None
+        return apply_rollout_prefix(url_path, rollout_id, bool(match and match["capture"]))
 
     def resolve_model_base_url(self, model_server_name: str, rollout_id: str | None = None) -> str:
         """An OpenAI-style base URL (ending in `/v1`) of a model server, for clients that build their own requests."""
         block = get_first_server_config_dict(self.server_client.global_config_dict, model_server_name)
         base = server_url(block["host"], block["port"])
-        return f"{apply_rollout_prefix(base, rollout_id, self._captures_tokens())}/v1"
+        return f"{apply_rollout_prefix(base, rollout_id, self._token_id_capture_enabled())}/v1"
 
-    def _captures_tokens(self) -> bool:
-        capture = self.server_client.global_config_dict.get("token_id_capture") or {}
-        return bool(capture.get("enabled")) and bool(capture.get("all_agents") or self.config.token_id_capture)
+    def _model_call_capture_enabled(self) -> bool:
+        """Whether the model servers record the calls of this agent's rollouts; existing agents ask this."""
+        return observability_enabled_from_config(self._global_config())
+
+    def _token_id_capture_enabled(self) -> bool:
+        """Whether the model servers record the tokens of this agent's rollouts; existing agents ask this."""
+        capture = self._global_config().get("token_id_capture") or {}
+        return capture.get("enabled") is True and (capture.get("all_agents") is True or self.config.token_id_capture)
+
+    def _global_config(self) -> Any:
+        # Existing tests hand over clients without a configuration.
+        return getattr(self.server_client, "global_config_dict", None) or {}

@@ -12,7 +12,7 @@ from backend.config.config_types import ModelServerRef
 from backend.errors import GymError
 from backend.io.json_codec import loads
 from backend.servers.model_call_capture import CaptureStore
-from backend.servers.observation_join import join_model_call_observations
+from backend.servers.observation_join import join_model_call_observations, with_compaction_calls
 from backend.servers.observation_records import AgentObservationBundle
 from backend.servers.rollout_correlation import maybe_rollout_id_from_run_body
 from backend.servers.trajectory_records import OBSERVATIONS_KEY
@@ -165,7 +165,7 @@ def _join_observations(record: dict[str, Any], calls: list[ModelCallRecord]) -> 
     except ValidationError:
         record[CAPTURE_KEY].setdefault("gaps", []).append({"code": "agent_observation_join_failed"})
         return
-    record[OBSERVATIONS_KEY] = join_model_call_observations(bundle, calls).model_dump(mode="json")
+    record[OBSERVATIONS_KEY] = join_model_call_observations(with_compaction_calls(bundle, calls), calls).model_dump(mode="json")
 
 
 def _start_of(line: dict[str, Any]) -> float:

@@ -9,13 +9,17 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backend.errors import GymError
 from backend.io.row_keys import ATTEMPT, ROLLOUT, ROLLOUT_ID, TASK
 
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
 ROLLOUT_ID_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """Ids go into URL paths and file names; the whole id must match."""
+ROLLOUT_PREFIX = re.compile(r"^/ng-rollout/(?P<id>[^/]+)(?P<capture>/training-token-capture)?(?P<rest>/.*)$")
 
 _current: ContextVar[str | None] = ContextVar("rollout_id", default=None)
 
@@ -42,6 +46,25 @@ def rollout_context(rollout_id: str | None) -> Iterator[str | None]:
 def is_rollout_id(value: Any) -> bool:
     """Whether `value` is text that can serve as a rollout id."""
     return isinstance(value, str) and ROLLOUT_ID_PATTERN.fullmatch(value) is not None
+
+
+class RolloutContextMiddleware:
+    """Lets every route also be reached below `/ng-rollout/<rollout id>`, with that rollout as the current one.
+
+    An id of another form is not found.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        match = ROLLOUT_PREFIX.match(scope["path"]) if scope["type"] == "http" else None
+        if match is None or not is_rollout_id(match["id"]):
+            await self.app(scope, receive, send)
+            return
+        rest = (match["capture"] or "") + match["rest"]
+        with rollout_context(match["id"]):
+            await self.app({**scope, "path": rest, "raw_path": rest.encode()}, receive, send)
 
 
 def maybe_rollout_id_from_run_body(body: Any) -> str | None:

@@ -32,10 +32,10 @@ from backend.config.global_config import (
 )
 from backend.errors import GymError
 from backend.io.json_codec import loads
-from backend.io.redact import Redactor
 from backend.servers.addresses import server_url
 from backend.servers.direct_routes import install_direct_routes
 from backend.servers.endpoint import answer_invalid_body
+from backend.servers.exchange_log import log_exchange
 from backend.servers.http_client import (
     RetryRule,
     client_settings,
@@ -102,7 +102,6 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 MAX_NUM_TRIES = 3
-_MOST_LOGGED = 4000
 _INSTANCE_VARIABLE = "NEMO_GYM_CONFIG_PATH"
 _WORKER_VARIABLE = "IS_NEMO_GYM_FASTAPI_WORKER"
 _ENTRYPOINT_VARIABLE = "IS_NEMO_GYM_FASTAPI_ENTRYPOINT"
@@ -127,15 +126,8 @@ async def request(
     sent = kwargs.get("json")
     response = await send(method, url, rule, **kwargs)
     if debugs_requests() and not response.ok:
-        await _log_exchange(method, url, sent, response)
+        await log_exchange(method, url, sent, response, _plain(get_global_config_dict()))
     return response
-
-
-async def _log_exchange(method: str, url: str, sent: Any, response: ClientResponse) -> None:
-    redactor = Redactor.for_tree(_plain(get_global_config_dict()))
-    answer = (await response.read()).decode("utf-8", "replace")
-    shown = [redactor.text(str(text))[:_MOST_LOGGED] for text in (url, sent, answer)]
-    logger.warning("%s %s answered %d; sent: %s; answered: %s", method, shown[0], response.status, *shown[1:])
 
 
 async def raise_for_status(response: ClientResponse) -> None:
@@ -143,15 +135,18 @@ async def raise_for_status(response: ClientResponse) -> None:
     if response.ok:
         return
     content = await response.content.read() if response.content is not None else b""
-    error = aiohttp.ClientResponseError(
-        request_info=response.request_info,
-        history=(),
-        status=response.status,
-        message=response.reason or "",
-        headers=dict(response.headers) if response.headers is not None else None,  # type: ignore[arg-type]
-    )
-    error.response_content = content  # type: ignore[attr-defined]
-    raise error
+    try:
+        response.raise_for_status()
+    except aiohttp.ClientResponseError as error:
+        error.response_content = content  # type: ignore[attr-defined]
+        # Errors travel between processes, which read-only headers and responses cannot.
+        info = error.request_info
+        sent: Any = CIMultiDict(info.headers)
+        error.request_info = aiohttp.RequestInfo(info.url, info.method, sent, info.real_url)
+        error.headers = CIMultiDict(error.headers or ())
+        error.history = ()
+        error.args = (error.request_info, error.history)
+        raise
 
 
 async def get_response_json(response: ClientResponse) -> Any:
@@ -233,6 +228,12 @@ class ServerClient:
         self.global_config_dict = global_config_dict
         self._base_urls: dict[str, tuple[str, str]] = {}
         self._observing = bool(global_config_dict.get("observability_enabled")) if hasattr(global_config_dict, "get") else False
+
+    @classmethod
+    def model_construct(cls, **fields: Any) -> Self:
+        """A client of these fields only; existing tests make some that know a configuration and nothing else."""
+        head = fields.get("head_server_config") or BaseServerConfig(host="127.0.0.1", port=DEFAULT_HEAD_SERVER_PORT)
+        return cls(head, fields.get("global_config_dict") or {})
 
     @classmethod
     def load_from_global_config(cls, head_server_config: BaseServerConfig | None = None) -> Self:

@@ -129,7 +129,8 @@ def test_the_result_is_a_valid_request():
         "max_tokens": 5,
         "messages": [{"role": "user", "content": everything}, {"role": "assistant", "content": thoughts}],
     }
-    NeMoGymResponseCreateParamsNonStreaming.model_validate(responses_body_from_messages(body))
+    request = NeMoGymResponseCreateParamsNonStreaming.model_validate(responses_body_from_messages(body))
+    assert [item.type for item in request.input] == ["message", "function_call_output", "reasoning", "function_call"]
 
 
 @pytest.mark.parametrize(

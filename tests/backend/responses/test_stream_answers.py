@@ -102,6 +102,7 @@ def test_a_stream_without_its_end_is_truncated(dialect):
         ("chat", CUT["chat"] + event_text({"error": {"message": "boom"}})),
         ("messages", CUT["messages"] + event_text({"type": "error", "error": {"message": "boom"}}, "error")),
     ],
+    ids=["failed response", "responses", "chat", "messages"],
 )
 def test_an_error_event_is_an_upstream_error(dialect, stream):
     read = answer_from_stream(dialect, stream)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from backend.datasets.prompt import PromptConfig
+from backend.datasets.skills import folder_hash
 from backend.errors import UsageError
 from backend.rollouts.expansion_options import ExpansionOptions, expansion_options
 
@@ -29,9 +30,17 @@ def test_everything_given(tmp_path: Path) -> None:
         "agent_name": "z",
         "agent_map": {"rs": "a"},
         "fan_out": {"a": ["b", "c"]},
+        "skills": {"path": "s"},
         "some_server": {},
     }
-    assert expansion_options(config, [tmp_path], skills_ref={"path": "s"}) == ExpansionOptions(
+    (tmp_path / "s" / "counting").mkdir(parents=True)
+    (tmp_path / "s" / "counting" / "SKILL.md").write_text("---\nname: counting\n---\n")
+    stamp = {
+        "path": "s",
+        "hash": folder_hash(tmp_path / "s"),
+        "skills": [{"name": "counting", "description": None, "version": None}],
+    }
+    assert expansion_options(config, [tmp_path]) == ExpansionOptions(
         limit=3,
         num_repeats={"a": 2, "_default": 1},
         add_seed=True,
@@ -39,7 +48,7 @@ def test_everything_given(tmp_path: Path) -> None:
         prompt=PromptConfig(user="u"),
         agent_map={"rs": "a", "_default": "z"},
         fan_out={"a": ("b", "c")},
-        skills_ref={"path": "s"},
+        skills_ref=stamp,
     )
 
 
@@ -57,6 +66,8 @@ def test_everything_given(tmp_path: Path) -> None:
         ("agent_name", "_default"),
         ("agent_name", 3),
         ("agent_map", ["a"]),
+        ("skills", "folder"),
+        ("skills", {"path": 3}),
         ("agent_map", {"a": None}),
         ("fan_out", {"a": []}),
         ("fan_out", {"a": "b"}),

@@ -82,6 +82,7 @@ async def test_a_stream_ends_with_its_reader():
         async with session.get(f"{url}/stream") as answer:
             await answer.content.readexactly(3000)
         await eventually(lambda: handler.ends == ["stopped"])
+    assert handler.ends == ["stopped"]
 
 
 async def test_a_server_that_stops_still_cancels_from_outside():
@@ -162,3 +163,4 @@ async def test_from_the_collector_to_the_endpoint_nothing_goes_on():
                     await asked.wait()
                     call.cancel()
                     await closed.wait()
+    assert closed.is_set()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+import types
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from pydantic import ValidationError
 
 from backend.config.config_types import ModelServerRef
 from backend.servers.model_call_records import ModelCallRecord
+from backend.servers.observation_join import with_compaction_calls
 from backend.servers.rollout_observability import (
     AgentInvocation,
     AgentObservationBundle,
@@ -158,3 +161,42 @@ def test_lax_numbers_are_numbers() -> None:
     assert record.gaps == [ObservationGap(code="turns_unavailable")]
     with pytest.raises(ValidationError):
         turn(0)
+
+
+def compacted(source: str = "talker") -> AgentObservationBundle:
+    return AgentObservationBundle(source=source, records=[ContextCompactionObservation(invocation_id="root")])
+
+
+def agent_module(monkeypatch: pytest.MonkeyPatch, **functions: Any) -> None:
+    for name in ("responses_api_agents.talker_agent", "responses_api_agents.talker_agent.observability"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    for name, function in functions.items():
+        monkeypatch.setattr(sys.modules["responses_api_agents.talker_agent.observability"], name, function, raising=False)
+
+
+def test_an_agents_own_code_tells_which_calls_made_its_summaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    def associate(bundle: AgentObservationBundle, calls: list[ModelCallRecord]) -> AgentObservationBundle:
+        reference = ModelCallRef(model_call_id=calls[0].model_call_id)
+        return bundle.model_copy(update={"records": [bundle.records[0].model_copy(update={"model_calls": [reference]})]})
+
+    agent_module(monkeypatch, associate_talker_compaction_calls=associate)
+    (record,) = with_compaction_calls(compacted(), [call(1)]).records
+    assert isinstance(record, ContextCompactionObservation)
+    assert record.model_calls == [ModelCallRef(model_call_id="c1")]
+
+
+def test_agents_without_such_code_say_nothing_and_broken_code_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    for source in ("nobody_has_this", "no identifier", "os.path"):
+        assert with_compaction_calls(compacted(source), []) == compacted(source)
+    agent_module(monkeypatch)
+    assert with_compaction_calls(compacted(), []) == compacted()
+
+    def broken(_bundle: Any, _calls: Any) -> Any:
+        raise RuntimeError("no")
+
+    agent_module(monkeypatch, associate_talker_compaction_calls=broken)
+    after = with_compaction_calls(compacted(), [])
+    assert [gap.code for gap in after.gaps] == ["compaction_model_call_join_failed"]
+    assert after.records == compacted().records
+    untouched = AgentObservationBundle(source="talker")
+    assert with_compaction_calls(untouched, []) is untouched

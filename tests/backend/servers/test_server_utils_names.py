@@ -219,6 +219,12 @@ def test_ray_is_joined_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None
     assert ray_cluster.uses_ray()
 
 
+def test_a_client_may_know_nothing_but_a_configuration() -> None:
+    client = ServerClient.model_construct(global_config_dict={"m": {"responses_api_models": {"i": {"host": "h", "port": 5}}}})
+    assert client._resolve_base_url("m") == "http://h:5"
+    assert ServerClient.model_construct().head_server_config.port == 11000
+
+
 def test_workers_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NEMO_GYM_FASTAPI_NUM_WORKERS", raising=False)
     assert get_nemo_gym_fastapi_num_workers() == 1

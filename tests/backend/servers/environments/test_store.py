@@ -89,6 +89,7 @@ def test_what_a_user_put_there_stays(tmp_path: Path, stored: Path) -> None:
 def test_a_place_that_cannot_be_written_gets_no_link(tmp_path: Path, stored: Path) -> None:
     (tmp_path / "file").touch()
     store.link(tmp_path / "file" / "tiny" / ".venv", stored)
+    assert (tmp_path / "file").is_file() and store.is_stored(stored)
 
 
 def test_an_unwritable_home_moves_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,24 @@
+"""Marks for authors' code; importable as `nemo_gym.decorators`."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+__all__ = ["experimental"]
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def experimental(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Warn, at each place that calls it, that `function` may still change."""
+
+    @functools.wraps(function)
+    def warning(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        warnings.warn(f"{function.__qualname__} is experimental and may change", UserWarning, stacklevel=2)
+        return function(*args, **kwargs)
+
+    return warning

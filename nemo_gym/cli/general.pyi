@@ -1,0 +1,1 @@
+from backend.cli.library.general import *

@@ -1,0 +1,1 @@
+from backend.cli.library.setup_command import *

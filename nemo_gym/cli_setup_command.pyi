@@ -1,0 +1,1 @@
+from backend.cli.library.cli_setup_command import *

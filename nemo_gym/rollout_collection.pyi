@@ -1,0 +1,1 @@
+from backend.rollouts.rollout_collection import *

@@ -1,0 +1,1 @@
+from backend.servers.rollout_observability import *

@@ -1,0 +1,1 @@
+from backend.catalog.server_metadata import *

@@ -1,0 +1,1 @@
+from backend.servers.server_status import *

@@ -1,0 +1,1 @@
+from backend.datasets.skills import *
