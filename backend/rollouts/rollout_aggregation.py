@@ -55,11 +55,12 @@ def read_shards(config: RolloutAggregationConfig) -> Shards:
     for file in files:
         for line in read_jsonl(file, allow_torn_tail=True):
             place = Place(str(file), line.number)
-            key = (line.value.get(TASK), line.value.get(ROLLOUT))
-            if not all(isinstance(index, int) for index in key):
+            task, rollout = line.value.get(TASK), line.value.get(ROLLOUT)
+            if not isinstance(task, int) or not isinstance(rollout, int):
                 raise ConfigError(f"this is no rollout: it needs {TASK} and {ROLLOUT}", place=place)
+            key = (task, rollout)
             if key in places:
-                twice.append(f"{key[0]}:{key[1]} in {places[key]} and {place}")
+                twice.append(f"{task}:{rollout} in {places[key]} and {place}")
             places[key] = place
             records.append(line.value)
     if twice:
