@@ -9,7 +9,6 @@ working directory and the install root at its end, and points Hugging Face's cac
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
@@ -108,15 +107,15 @@ __all__ = sorted(
 )
 
 
-class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Answers `import nemo_gym.X` with the backend module that X stands for."""
+class _AliasFinder:
+    """Finder and loader in one; answers `import nemo_gym.X` with the backend module that X stands for."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         if _target(fullname) is None:
             return None
-        return importlib.machinery.ModuleSpec(fullname, self)
+        return importlib.machinery.ModuleSpec(fullname, self)  # type: ignore[arg-type] # the classes to inherit from take 10 ms to import
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         target = _target(spec.name)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import hypothesis
 import psutil
 import pytest
 
@@ -19,6 +20,10 @@ ROOT = Path(__file__).resolve().parents[1]
 COMMAND = [sys.executable, "-m", "backend.cli"]
 _INHERITED = ("NEMO_GYM_EXTRA_ROOTS", "NEMO_GYM_CONFIG_DICT", "NEMO_GYM_CONFIG_PATH")
 
+
+# How long an example takes says how busy the machine is, not whether it holds.
+hypothesis.settings.register_profile("suite", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("suite")
 
 _skips: list[tuple[str, str]] = []
 

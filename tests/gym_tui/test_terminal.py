@@ -286,7 +286,7 @@ def test_quitting_with_background_work_is_quick_and_silent(tmp_path: Path) -> No
         began = time.monotonic()
         screen.send("q")
         assert screen.end() == 0
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < 4
         assert_left_as_found(screen)
     after = screen.output.rpartition(b"\x1b[?1049l")[2]
     assert not Terminal(screen.process, -1, [], after).text().strip()

