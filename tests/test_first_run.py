@@ -118,16 +118,17 @@ def test_a_file_that_is_no_model_is_named(gym: Gym) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_repeats_with_a_temperature_differ_and_a_seed_repeats_them(gym: Gym) -> None:
     words = (*FIRST_STEPS, "--model-type", "llama_cpp_model", "--limit", "4", "--num-repeats", "4", "--temperature", "1.5")
-    assert gym.run(*words, timeout=110).returncode == 0
+    assert gym.run(*words, timeout=190).returncode == 0
     texts: dict[int, set[str]] = {}
     for row in read_rows(gym.cwd / "results" / "first_steps.jsonl"):
         texts.setdefault(row["_ng_task_index"], set()).add(row["response"]["output"][-1]["content"][0]["text"])
     assert max(map(len, texts.values())) > 1
     seeded = []
     for _ in range(2):
-        assert gym.run(*words, "+num_repeats_add_seed=true", "--concurrency", "1", timeout=110).returncode == 0
+        assert gym.run(*words, "+num_repeats_add_seed=true", "--concurrency", "1", timeout=190).returncode == 0
         rows = read_rows(gym.cwd / "results" / "first_steps.jsonl")
         seeded.append(
             {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from backend.cli.console import say, warn
+from backend.cli.interrupts import let_interrupts_kill
 from backend.cli.parser import Parsed
 from backend.cli.request_building import config_request, export_search_dirs
 from backend.config.request import ConfigRequest
@@ -16,13 +17,12 @@ from backend.servers.warm_parent_link import WarmParentLink
 
 def run(parsed: Parsed) -> int:
     """Start the servers and watch them until a signal; 0 after Ctrl-C."""
+    let_interrupts_kill()  # until the operation listens for them itself
     request = config_request(parsed, warn)
     export_search_dirs(request)
     link = WarmParentLink()  # imports on the other core while this process does
     try:
         return _run(parsed, request, link)
-    except KeyboardInterrupt:
-        return ExitCode.OK
     finally:
         link.close()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backend.cli.console import warn
+from backend.cli.interrupts import let_interrupts_kill
 from backend.cli.parser import Parsed
 from backend.cli.request_building import config_request, export_search_dirs
 from backend.config.request import ConfigRequest
@@ -23,6 +24,7 @@ def run(parsed: Parsed) -> int:
     serve = "no_serve" not in parsed.values
     if not serve and "agent_type" in parsed.values:
         raise UsageError("--agent-type changes which servers are started; it does not go with --no-serve")
+    let_interrupts_kill()  # until the operation listens for them itself
     request = config_request(parsed, warn)
     export_search_dirs(request)
     link = WarmParentLink() if serve else None  # imports on the other core while this process does

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import glob
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
 from backend.cli.console import print_error
+from backend.cli.interrupts import let_interrupts_raise
 from backend.cli.parser import HelpShown, Parsed, ParserError, VersionAsked, parse
 from backend.errors import ExitCode, GymError
 
@@ -26,8 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{error.usage}{error.program}: error: {error}", file=sys.stderr, flush=True)
         return error.exit_code
     try:
-        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        let_interrupts_raise()
         return _run(parsed)
     except GymError as error:
         print_error(error, as_json=parsed.json)
