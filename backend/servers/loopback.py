@@ -160,7 +160,7 @@ class _Connection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self.reusable = self._begun = False
         self._waiter = asyncio.get_running_loop().create_future()
-        self._transport.writelines((head, body))
+        self._transport.writelines((head, body) if body else (head,))  # from 3.12 on, asyncio never gets rid of an empty piece
         return await self._waiter
 
     def close(self) -> None:
