@@ -104,11 +104,11 @@ def test_its_tools_die_with_it(gym: Gym, mixed_tree: Path, free_port: int, victi
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3600)
 def test_kills_of_any_process_at_any_moment_leave_nothing(gym: Gym, mixed_tree: Path, free_port: int) -> None:
     choose = random.Random(11)
     killed = 0
-    while killed < 50:
+    while killed < 200:
         start_mixed(gym, free_port)
         time.sleep(choose.uniform(0.1, 4))
         victims = processes_of(str(mixed_tree))

@@ -104,8 +104,7 @@ def test_signals_at_any_moment_leave_nothing(
         time.sleep(delay)
         gym.started[-1].send_signal(number)
         result = gym.started[-1].wait(10)
-        # Seen twice in hundreds of tries on a very busy machine: the interpreter crashes while it ends. Nothing is lost by it.
-        assert result in (code, 130, -number, -signal.SIGSEGV), f"{result}\n{gym.output()}"
+        assert result in (code, 130, -number), f"{result}\n{gym.output()}"
         assert "Traceback" not in gym.output()
         assert wait_until_gone(str(tiny_tree)) == []
 
