@@ -26,7 +26,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{error.usage}{error.program}: error: {error}", file=sys.stderr, flush=True)
         return error.exit_code
     try:
-        let_interrupts_raise()
         return _run(parsed)
     except GymError as error:
         print_error(error, as_json=parsed.json)
@@ -51,7 +50,9 @@ def _run(parsed: Parsed | VersionAsked) -> int:
         import logging
 
         logging.basicConfig(level=logging.DEBUG, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
-    code: int = import_module(parsed.command.module).run(parsed)
+    command = import_module(parsed.command.module)
+    let_interrupts_raise()  # not before: what is imported has extension modules
+    code: int = command.run(parsed)
     return code
 
 
