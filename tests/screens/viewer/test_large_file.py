@@ -16,8 +16,8 @@ from tests.rollout_samples import write_many
 from tests.workbench import WIDE, heartbeat, settle, text_of, workbench
 
 ROWS = 200_000
-FIRST_ROWS = 1.0
-"""Seconds; 0.2 where nothing else runs."""
+FIRST_ROWS = 0.2
+"""Of the time until all rows are read: what else the machine does slows both. `tests/perf/workbench.py` has the seconds."""
 MEMORY = 60e6
 
 
@@ -30,15 +30,14 @@ async def test_two_hundred_thousand_rows(tmp_path: Path) -> None:
         screen = app.screen
         assert isinstance(screen, ViewerScreen)
         gc.collect()
-        before, began, spent = psutil.Process().memory_info().rss, time.perf_counter(), time.process_time()
+        before, began = psutil.Process().memory_info().rss, time.perf_counter()
         async with heartbeat():
             screen.show_target(Target(path))
             while not len(screen.tasks.rows.rows):
                 await asyncio.sleep(0.005)
-            first_rows = min(
-                time.perf_counter() - began, time.process_time() - spent
-            )  # what others compute meanwhile does not count
+            first_rows = time.perf_counter() - began
             await settle(pilot, seconds=120)
+            all_rows = time.perf_counter() - began
         assert "50 000 tasks" in text_of(app)
         assert screen.conversation.heading == "0 · repeat 1 of 4"
         async with heartbeat():
@@ -51,6 +50,6 @@ async def test_two_hundred_thousand_rows(tmp_path: Path) -> None:
             await pilot.press("right_curly_bracket")
             await settle(pilot)
             assert screen.conversation.heading == "25000 · repeat 4 of 4"
-        assert first_rows < FIRST_ROWS
+        assert first_rows < all_rows * FIRST_ROWS
         grown = psutil.Process().memory_info().rss - before
         assert grown < MEMORY, f"{grown / 1e6:.0f} MB"
