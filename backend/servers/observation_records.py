@@ -16,7 +16,8 @@ Outcome = Literal["completed", "failed", "incomplete", "unknown"]
 class ObservationModel(BaseModel):
     """A record of observation; unknown fields are errors, so that a misspelt one is noticed where it is made."""
 
-    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+    # Only runs that are observed use these: no server pays for their schemas at its start.
+    model_config = ConfigDict(extra="forbid", protected_namespaces=(), defer_build=True)
 
 
 class ModelCallRef(ObservationModel):
