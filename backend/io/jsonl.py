@@ -75,6 +75,7 @@ class JsonlWriter:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.healed = heal(self.path)
+        self._named = False
         try:
             self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         except OSError as error:
@@ -94,6 +95,20 @@ class JsonlWriter:
         except OSError as error:
             raise GymError(f"cannot write {self.path}: {error.strerror}", place=Place(str(self.path))) from error
         return written
+
+    def sync(self) -> None:
+        """Wait until all rows so far are on the disk, and with the first ones the file's name."""
+        try:
+            os.fsync(self._descriptor)
+            if not self._named:
+                folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                try:
+                    os.fsync(folder)
+                finally:
+                    os.close(folder)
+                self._named = True
+        except OSError as error:
+            raise GymError(f"cannot write {self.path}: {error.strerror}", place=Place(str(self.path))) from error
 
     def close(self) -> None:
         """Close the file; closing twice is fine."""

@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
@@ -40,6 +40,10 @@ from backend.servers.inflight import ROLLOUT_HEADER, rollout_key
 from backend.servers.middleware import UPSTREAM_STATUS_HEADER
 from backend.servers.rollout_correlation import RolloutIdError, maybe_rollout_id_from_run_body
 
+if TYPE_CHECKING:
+    from backend.rollouts.token_delivery import TokenDelivery
+    from backend.servers.token_id_capture.delivery import TokenHandoff
+
 MOST_IN_FLIGHT = 1024
 QUIET_SECONDS = 10.0
 _DESCRIPTORS_PER_ROLLOUT = 3
@@ -47,6 +51,10 @@ _BODY_BYTES = 8000
 _PROGRESS_STEPS = 100
 _STAMPS = (TASK, ROLLOUT, AGENT_REF)
 _OPTIONAL_STAMPS = (TASK_SOURCE, SKILLS_REF, ATTEMPT, ROLLOUT_ID)
+
+
+class CollectionAborted(GymError):
+    """A collection ended itself before its time; what is finished is written, and the run can be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +84,11 @@ def in_flight_limit(job: CollectionJob) -> int:
 
 
 class Collector:
-    """One collection. `events` may be iterated once; `tally` tells the result."""
+    """One collection. `events` may be iterated once; `tally` tells the result; `tokens` delivers the tokens of model calls."""
 
-    def __init__(self, job: CollectionJob, control: RunControl) -> None:
+    def __init__(self, job: CollectionJob, control: RunControl, tokens: TokenDelivery | None = None) -> None:
         self.job = job
+        self.tokens = tokens
         self.tally = Tally(job.planned) if job.earlier is None else job.earlier.tally
         self.failed_before = self.tally.failed
         """Rollouts that are given up without another attempt."""
@@ -94,6 +103,11 @@ class Collector:
         """Task and rollout index of what is in flight, by rollout id."""
         self._run_tag = secrets.token_hex(4)
         self._last_sign = self._said_waiting = self._began
+
+    @property
+    def in_flight(self) -> int:
+        """Rollouts that have been sent and not come back, also after they were cancelled."""
+        return self._in_flight
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """Collect everything; ends with `CollectionEnded`. Closing the iterator cancels what is in flight."""
@@ -186,6 +200,9 @@ class Collector:
                 await asyncio.sleep(LOST_CONNECTION_PAUSE_SECONDS)
             elif self.job.capture_dir is not None and rollout_id and isinstance(answer, dict):
                 answer = await asyncio.to_thread(_observed, row, answer, self.job.capture_dir, seconds)
+            handoff: TokenHandoff | None = None
+            if self.tokens is not None and isinstance(answer, dict):
+                handoff = await self.tokens.deliver(row, answer, agent)
             self._in_flight -= 1
             self._places.pop(rollout_id, None)
             self._last_sign = time.monotonic()
@@ -193,6 +210,8 @@ class Collector:
             await self._events.put(event)
             if progress := self._progress():
                 await self._events.put(progress)
+            if self.tokens is not None and handoff is not None:
+                await self.tokens.written(handoff, files.rollouts.writer)
 
     def _keep(
         self, row: Mapping[str, Any], answer: dict[str, Any] | FailedCall, files: _Offsets, seconds: float
@@ -256,12 +275,12 @@ class _CountingWriter:
     """Appends records and knows where each begins."""
 
     def __init__(self, writer: JsonlWriter) -> None:
-        self._writer = writer
+        self.writer = writer
         self._offset = writer.path.stat().st_size
 
     def append(self, record: Mapping[str, Any]) -> int:
         begin = self._offset
-        self._offset += self._writer.write(record)
+        self._offset += self.writer.write(record)
         return begin
 
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backend.config.diff_view import recorded_origins
 from backend.config.request import ConfigRequest
@@ -25,7 +25,7 @@ from backend.io.redact import Redactor, mask_command
 from backend.io.result_paths import ResultPaths
 from backend.io.row_keys import AGENT_REF, ROLLOUT, TASK
 from backend.rollouts.aggregation import aggregate
-from backend.rollouts.collection import CollectionJob, Collector, explain_nothing_scored, in_flight_limit
+from backend.rollouts.collection import CollectionAborted, CollectionJob, Collector, explain_nothing_scored, in_flight_limit
 from backend.rollouts.control import RunControl, until_draining
 from backend.rollouts.failures import failures_as_zero
 from backend.rollouts.options import run_options
@@ -35,7 +35,7 @@ from backend.rollouts.resume_plan import plan_resumed_run
 from backend.rollouts.run_control_file import following_requests
 from backend.rollouts.run_events import MetricsWritten, RunPlanned
 from backend.rollouts.run_folder import RunFolder
-from backend.rollouts.run_start import begin_run, capture_folder
+from backend.rollouts.run_start import begin_run, capture_folder, token_delivery
 from backend.rollouts.stage_watch import watched_servers
 from backend.rollouts.summary import run_summary
 from backend.rollouts.tally import Tally
@@ -48,6 +48,9 @@ from backend.servers.server_process import ServerDied
 from backend.servers.stack_journal import StackOwner
 from backend.servers.supervisor import Stack, StackOptions
 from backend.servers.warm_parent_link import WarmParentLink
+
+if TYPE_CHECKING:
+    from backend.rollouts.token_delivery import TokenDelivery
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,9 @@ async def evaluate(request: EvaluationRequest, link: WarmParentLink | None) -> A
                     async for event in events:
                         for said in (*request.control.unheard(), event):
                             yield folder.said(said)
-            except ServerDied as error:
+            except (ServerDied, CollectionAborted) as error:
+                if run.lost:
+                    error.details += (f"rollouts in flight that are lost: {run.lost}",)
                 if run.tally is not None and run.tally.scored:
                     error.details += (f"{run.tally.scored} finished rollouts are safe in {paths.rollouts}",)
                     error.details += (f"go on with: {run.resume_command}",) if run.resume_command else ()
@@ -143,11 +148,19 @@ class _Run:
         self.resume_command = resume_command
         self.began = time.monotonic()
         self.tally: Tally | None = None
+        self.tokens: TokenDelivery | None = None
+        self._collector: Collector | None = None
+
+    @property
+    def lost(self) -> int:
+        """Rollouts that had been sent and are not written, after the collection was broken off."""
+        return self._collector.in_flight if self._collector is not None else 0
 
     async def events(self, link: WarmParentLink | None, config: Mapping[str, Any]) -> AsyncGenerator[Event, None]:
         """Everything from here on."""
         plan, paths = self.plan, self.plan.paths
         configure_http_client(client_settings(self.resolved.tree))
+        self.tokens = token_delivery(config)
         agents = _agent_urls(config) if link is None else {}
         job = CollectionJob(
             materialized=paths.materialized_inputs,
@@ -221,12 +234,16 @@ class _Run:
         )  # servers that ran already have a configuration of their own
         for text in begin_run(self.plan, self.folder, config, origins):
             yield Notice(text, "warning")
-        collector = Collector(job, control)
+        self._collector = collector = Collector(job, control, self.tokens)
         self.tally = collector.tally
         async with aclosing(collector.events()) as events:
             async for event in events:
                 yield event
         tally = collector.tally
+        if self.tokens is not None and self.tokens.masked:
+            yield Notice(
+                f"{self.tokens.masked} of {self.tokens.finished} rollouts are masked for training (mask_sample)", "warning"
+            )
         control.stopped = control.draining.is_set() and (control.interrupted or tally.missing > 0)
         entries: list[dict[str, Any]] = []
         as_zero: list[dict[str, Any]] = []

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Awaitable, Coroutine, Generator, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import AbstractAsyncContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from backend.io.files import make_folder, replacing, write_atomically
 from backend.io.json_codec import dumps, dumps_indented, loads
 from backend.io.jsonl import JsonlWriter, heal, read_jsonl
 from backend.io.moved_names import moved
+from backend.io.redact import Redactor
 from backend.io.result_paths import ResultPaths
 from backend.io.roots import search_roots
 from backend.io.row_keys import AGENT_REF, ATTEMPT, ROLLOUT, ROLLOUT_ID, SKILLS_REF, TASK, TASK_SOURCE
@@ -46,6 +47,8 @@ from backend.rollouts.failures import (
 from backend.rollouts.input_rows import RowSource, file_rows, memory_rows
 from backend.rollouts.resume import attempts_allowed, read_earlier_work, why_from_the_beginning
 from backend.rollouts.rollout_aggregation import RolloutAggregationConfig, counted_failures, read_shards, write_merged
+from backend.rollouts.run_folder import RunFolder
+from backend.rollouts.run_start import EarlierCaptures, token_delivery
 from backend.rollouts.trajectory import attach_perf, attach_trajectory_record, observed
 from backend.servers.model_call_capture import ModelCallCaptureConfig
 from backend.servers.server_utils import ServerClient, get_response_json, raise_for_status
@@ -99,21 +102,38 @@ class RolloutCollectionHelper:
     async def run_from_config(self, config: RolloutCollectionConfig) -> list[dict[str, Any]]:
         """Collect the rows of a file into the documented files, and return all records, failed ones included.
 
-        A failed call becomes a row of the failures file. Raises the `GymError` family for rows or settings that cannot be used.
+        A failed call becomes a row of the failures file. Raises the `GymError` family for rows or settings that cannot be used, when
+        another run is writing these files, and when too many rollouts are masked for training.
         """
-        paths = config.paths
-        make_folder(paths.folder.absolute())
+        with RunFolder(config.paths, (), Redactor(())):
+            return await self._collect(config, config.paths)
+
+    async def _collect(self, config: RolloutCollectionConfig, paths: ResultPaths) -> list[dict[str, Any]]:
+        settings = get_global_config_dict()
+        capture = ModelCallCaptureConfig.from_global_config(settings)
+        tokens = token_delivery(settings)
         rows, earlier = self._rows_to_run(config, paths)
-        capture = ModelCallCaptureConfig.from_global_config(get_global_config_dict())
+        forgotten = EarlierCaptures(settings)
+        for row in rows:
+            forgotten.forget(row)
         limit = config.num_samples_in_parallel
         results: list[dict[str, Any]] = []
         finished: list[dict[str, Any]] = []
-        with JsonlWriter(paths.rollouts) as rollouts, JsonlWriter(paths.failures) as failures:
-            for coming in self._run_examples_with_metadata(
-                rows, semaphore=asyncio.Semaphore(limit) if limit else None, route_failures_to_sidecar=True
-            ):
+        with (
+            JsonlWriter(paths.rollouts) as rollouts,
+            JsonlWriter(paths.failures) as failures,
+            closing(
+                _each(
+                    self._run_examples_with_metadata(
+                        rows, semaphore=asyncio.Semaphore(limit) if limit else None, route_failures_to_sidecar=True
+                    )
+                )
+            ) as finishing,
+        ):
+            for coming in finishing:
                 completed = await coming
                 record = _as_record(completed, capture)
+                handoff = await tokens.deliver(completed.row, record, record[AGENT_REF]["name"]) if tokens else None
                 destination = destination_of(record)
                 if destination is Destination.ROLLOUTS:
                     rollouts.write(record)
@@ -121,6 +141,8 @@ class RolloutCollectionHelper:
                 elif destination is Destination.FAILURES:
                     failures.write(record)
                 results.append(record)
+                if tokens and handoff:
+                    await tokens.written(handoff, rollouts)
         results.sort(key=_order)
         if not config.disable_aggregation:
             await self._aggregate([*earlier, *finished], rows, config, paths)
@@ -173,7 +195,7 @@ class RolloutCollectionHelper:
         semaphore: AbstractAsyncContextManager[Any] | None = None,
         route_failures_to_sidecar: bool = False,
     ) -> Iterator[Awaitable[CompletedRollout]]:
-        """Like `run_examples`, with the latency of each rollout. Needs a running event loop."""
+        """Like `run_examples`, with the latency of each rollout. Needs a running event loop; closing it gives up what has not finished."""
         client = self.setup_server_client(head_server_config)
         rows = _routed(examples, client.global_config_dict)
         gate = semaphore or nullcontext()
@@ -184,7 +206,7 @@ class RolloutCollectionHelper:
                 result = await _call(client, row, keep_failure=route_failures_to_sidecar)
                 return CompletedRollout(row, result, (time.monotonic() - began) * 1000)
 
-        return iter(asyncio.as_completed([run(row) for row in rows]))
+        return _as_completed([run(row) for row in rows])
 
     async def _call_aggregate_metrics(
         self, results: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], output_fpath: str | Path
@@ -305,6 +327,21 @@ async def _call(client: ServerClient, row: dict[str, Any], *, keep_failure: bool
                 body_length=len(body),
             )
         )
+
+
+def _as_completed(work: Sequence[Coroutine[Any, Any, CompletedRollout]]) -> Iterator[Awaitable[CompletedRollout]]:
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        yield from asyncio.as_completed(tasks)
+    except GeneratorExit:
+        for task in tasks:
+            task.cancel()
+        raise
+
+
+def _each(coming: Iterator[Awaitable[CompletedRollout]]) -> Generator[Awaitable[CompletedRollout], None, None]:
+    """`coming` as something that can be closed, whatever an overriding method returns."""
+    yield from coming
 
 
 async def _without_metadata(coming: Awaitable[CompletedRollout]) -> tuple[dict[str, Any], dict[str, Any]]:

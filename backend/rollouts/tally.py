@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from backend.metrics.records import LOSS_MASK
+
 
 @dataclass(slots=True)
 class AgentTally:
@@ -103,7 +105,7 @@ class Tally:
         tally = self.agents[agent]
         tally.answers += 1
         for name, value in result.items():
-            if isinstance(value, int | float) and not name.startswith("_"):
+            if isinstance(value, int | float) and not name.startswith("_") and name != LOSS_MASK:
                 tally.sums[name] = tally.sums.get(name, 0.0) + value
 
     def add_scored(self, agent: str, task: int, repeat: int, reward: float | None) -> None:

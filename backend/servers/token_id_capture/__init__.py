@@ -37,6 +37,12 @@ from backend.servers.token_id_capture.context import (
     set_token_sink,
 )
 from backend.servers.token_id_capture.conversation import assistant_fingerprint, stamp_continuation
+from backend.servers.token_id_capture.delivery import (
+    TokenHandoff,
+    finalize_rollout_token_capture,
+    retire_rollout_token_capture,
+    rollout_carries_token_ids,
+)
 from backend.servers.token_id_capture.lineage import (
     FileLineageStore,
     InMemoryLineageStore,
@@ -82,6 +88,7 @@ __all__ = [
     "TokenCaptureSnapshot",
     "TokenCaptureStore",
     "TokenEntry",
+    "TokenHandoff",
     "TokenIdCaptureConfig",
     "TokenSink",
     "TokenSource",
@@ -95,6 +102,7 @@ __all__ = [
     "cumulative_tokens",
     "current_capture_context",
     "extract_token_fields",
+    "finalize_rollout_token_capture",
     "give_up_call",
     "install_lineage_store",
     "install_token_sink",
@@ -109,6 +117,8 @@ __all__ = [
     "register_call_intent",
     "reset_token_sink",
     "resolve_parent",
+    "retire_rollout_token_capture",
+    "rollout_carries_token_ids",
     "run_builder",
     "set_token_sink",
     "stamp_continuation",

@@ -6,12 +6,13 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from backend.config.global_config import TOKEN_ID_CAPTURE_BLOCK
-from backend.servers.token_id_capture.context import installed_lineage_store, installed_token_sink
+from backend.errors import GymError
+from backend.servers.token_id_capture.context import installed_lineage_store, installed_token_sink, installed_token_source
 from backend.servers.token_id_capture.lineage import FileLineageStore, LineageStore
-from backend.servers.token_id_capture.store import TokenCaptureStore, TokenSink
+from backend.servers.token_id_capture.store import TokenCaptureStore, TokenSink, TokenSource
 
 
 class TokenIdCaptureSettings(BaseModel):
@@ -31,10 +32,13 @@ class TokenIdCaptureSettings(BaseModel):
     """`module:Class`; a sink of one's own needs one."""
     lineage_store_kwargs: dict[str, Any] = Field(default_factory=dict)
     rebuild_response: bool = True
+    """Whether the collector puts the tokens into the rollouts' records; otherwise the records of the calls are left for others."""
     allow_unresolved_continuations: bool = False
     delta_records: bool = False
-    max_mask_fraction: float | None = None
-    mask_fraction_min_samples: int = 50
+    max_mask_fraction: float | None = Field(default=None, ge=0, le=1)
+    """The share of masked rollouts, 0-1, above which a collection ends."""
+    mask_fraction_min_samples: int = Field(default=50, ge=0)
+    """From how many rollouts on that share counts."""
 
 
 class TokenIdCaptureConfig(BaseModel):
@@ -79,8 +83,27 @@ class TokenIdCaptureConfig(BaseModel):
         if installed_token_sink() is not None:
             return installed_token_sink()
         if block.sink:
-            made: TokenSink = _made(block.sink, block.sink_kwargs)
+            made: TokenSink = _made("sink", block.sink, block.sink_kwargs)
             return made
+        return TokenCaptureStore(folder) if folder else None
+
+    def build_source(self) -> TokenSource | None:
+        """Where records are taken from: the source put in place by this program, the sink where it is a source as well, or the folder.
+
+        None when capture is off, or when somebody else has to take the records.
+        """
+        block, folder = self.token_id_capture, self.resolved_dir()
+        if not block.enabled:
+            return None
+        if installed_token_source() is not None:
+            return installed_token_source()
+        if installed_token_sink() is not None:
+            sink = installed_token_sink()
+            return sink if isinstance(sink, TokenSource) else None
+        if block.sink:
+            target = _target("sink", block.sink)
+            made = _constructed("sink", block.sink, target, block.sink_kwargs) if _is_source(target) else None
+            return made if made is None or isinstance(made, TokenSource) else None
         return TokenCaptureStore(folder) if folder else None
 
     def build_lineage_store(self) -> LineageStore | None:
@@ -91,7 +114,7 @@ class TokenIdCaptureConfig(BaseModel):
         if installed_lineage_store() is not None:
             return installed_lineage_store()
         if block.lineage_store:
-            made: LineageStore = _made(block.lineage_store, block.lineage_store_kwargs)
+            made: LineageStore = _made("lineage_store", block.lineage_store, block.lineage_store_kwargs)
             return made
         return FileLineageStore(folder) if folder and not block.sink else None
 
@@ -111,9 +134,51 @@ def token_id_capture_dirs_from_config(global_config_dict: Any) -> list[Path]:
     return [store.root] if store else []
 
 
-def _made(target: str, arguments: dict[str, Any]) -> Any:
-    module, _, name = target.partition(":")
-    return getattr(importlib.import_module(module), name)(**arguments)
+def checked_config(config: Any) -> TokenIdCaptureConfig:
+    """What a configuration says about token capture. Raises `GymError` for settings that cannot be used or do not fit together."""
+    try:
+        return TokenIdCaptureConfig.from_global_config(config)
+    except ValidationError as error:
+        found = [(".".join(map(str, item["loc"])), item["msg"].removeprefix("Value error, ")) for item in error.errors()]
+        reasons = "; ".join(f"{key}: {reason}" if key else reason for key, reason in found)
+        raise GymError(f"token_id_capture cannot be used as it is configured: {reasons}") from None
+
+
+def require_shared_lineage(store: LineageStore | None, workers: int) -> None:
+    """Raises `GymError` where several workers would each see only some of a rollout's calls."""
+    if store is not None and workers > 1 and not store.is_process_shared():
+        raise GymError(
+            f"token_id_capture.lineage_store sees the calls of one process only, and this server has {workers} workers",
+            hint="set num_workers to 1, or use a lineage store that all workers share",
+        )
+
+
+def _made(setting: str, path: str, arguments: dict[str, Any]) -> Any:
+    return _constructed(setting, path, _target(setting, path), arguments)
+
+
+def _target(setting: str, path: str) -> Any:
+    import nemo_gym  # noqa: F401 - puts the roots and the command's folder onto sys.path, where a class of the user's is looked for
+
+    module, _, name = path.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise GymError(
+            f"token_id_capture.{setting} {path!r} cannot be loaded: {error}",
+            hint="write module.path:Class; the module must be importable in the servers and in the command",
+        ) from error
+
+
+def _constructed(setting: str, path: str, target: Any, arguments: dict[str, Any]) -> Any:
+    try:
+        return target(**arguments)
+    except (TypeError, ValueError, OSError) as error:
+        raise GymError(f"token_id_capture.{setting} {path!r} cannot be made of {setting}_kwargs: {error}") from error
+
+
+def _is_source(target: Any) -> bool:
+    return all(callable(getattr(target, name, None)) for name in ("freeze", "drop"))
 
 
 def _plain(block: Any) -> dict[str, Any]:

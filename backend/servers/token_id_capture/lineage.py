@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from backend.io.json_codec import loads
 from backend.servers.token_id_capture.conversation import Turn, fingerprint_of, turns_digest, turns_of
@@ -24,6 +25,9 @@ MAX_ROLLOUTS = 512
 MAX_CACHED_ROLLOUTS = 4096
 MAX_TOKENS = 8_000_000
 """Token ids in memory, about 36 bytes each; beyond them the rollouts that were silent for longest are forgotten."""
+
+HEAD_BYTES = 256
+"""Enough to hold the ids of a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,20 +192,21 @@ class FileLineageStore:
     ) -> None:
         self.root = Path(root)
         self.index = LineageIndex(max_cached_rollouts, max_cached_tokens)
-        self._read_until: dict[str, int] = {}
+        self._read: dict[str, _ReadSoFar] = {}
 
     async def resolve(self, rollout_id: str, request_items: list[dict[str, Any]]) -> LineageResolution:
         """The parent of a request. Raises OSError or ValueError for records that cannot be read."""
         path = self.root / f"{validate_rollout_id(rollout_id)}.tokens.jsonl"
-        if rollout_id not in self.index:
-            self._read_until[rollout_id] = 0
-        entries, end = await asyncio.to_thread(_read_entries, path, self._read_until[rollout_id])
+        before = self._read.get(rollout_id, _NOTHING_READ) if rollout_id in self.index else _NOTHING_READ
+        entries, now, is_same_file = await asyncio.to_thread(_read_entries, path, before)
+        if not is_same_file:
+            self.index.drop(rollout_id)
         lineage = self.index.for_rollout(rollout_id)
         for entry in entries:
             lineage.add_entry(entry)
-        self._read_until[rollout_id] = end
-        if len(self._read_until) > self.index.max_rollouts:
-            self._read_until = {key: value for key, value in self._read_until.items() if key in self.index}
+        self._read[rollout_id] = now
+        if len(self._read) > self.index.max_rollouts:
+            self._read = {key: value for key, value in self._read.items() if key in self.index}
         return lineage.resolve(request_items)
 
     def is_process_shared(self) -> bool:
@@ -212,14 +217,33 @@ class FileLineageStore:
         """Nothing is held open."""
 
 
-def _read_entries(path: Path, begin: int) -> tuple[list[TokenEntry], int]:
-    """The records from byte `begin` on, and where the last complete line ends."""
+class _ReadSoFar(NamedTuple):
+    """How much of a file of records is known."""
+
+    end: int
+    """Bytes, up to the end of a line."""
+    head: bytes
+    """How the file begins. The first record has an id of its own, so another file under the same name begins differently."""
+
+
+_NOTHING_READ = _ReadSoFar(0, b"")
+
+
+def _read_entries(path: Path, before: _ReadSoFar) -> tuple[list[TokenEntry], _ReadSoFar, bool]:
+    """The records after those known before, what is known then, and whether the file is still the same one.
+
+    A rollout that is run again has a new file under the old name; of that one all records are given.
+    """
     try:
         with open(path, "rb") as file:
+            data = file.read(len(before.head))
+            is_same = data == before.head and file.seek(0, os.SEEK_END) >= before.end
+            begin = before.end if is_same else 0
             file.seek(begin)
             data = file.read()
     except FileNotFoundError:
-        return [], 0
+        return [], _NOTHING_READ, not before.end
     complete = data[: data.rfind(b"\n") + 1]
     entries = [TokenEntry.model_validate(loads(line)) for line in complete.splitlines() if line.strip()]
-    return entries, begin + len(complete)
+    head = before.head if begin else complete[:HEAD_BYTES]
+    return entries, _ReadSoFar(begin + len(complete), head), is_same

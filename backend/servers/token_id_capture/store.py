@@ -171,6 +171,12 @@ class TokenCaptureStore:
         """Whether a record is known to be lost."""
         return self.incomplete_path_for(rollout_id).exists()
 
+    def rollout_ids(self) -> frozenset[str]:
+        """The rollouts of which there is anything in the folder."""
+        if not self.root.is_dir():
+            return frozenset()
+        return frozenset(before for before, mark, _ in (name.rpartition(".tokens.") for name in os.listdir(self.root)) if mark)
+
     def delete(self, rollout_id: str) -> None:
         """Remove what an earlier run left for this id."""
         with self._locked(rollout_id):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,9 @@ async def trajectories_from_source(
     explicit_terminal_call_id: str | None = None,
 ) -> dict[str, Any] | None:
     """Freeze a rollout's records at `source`, and build from them; None when there are none."""
-    return _built(await source.freeze(rollout_id), builder, model, verified_response, explicit_terminal_call_id)
+    snapshot = await source.freeze(rollout_id)
+    # In a thread: the tokens of a long rollout take tenths of a second.
+    return await asyncio.to_thread(_built, snapshot, builder, model, verified_response, explicit_terminal_call_id)
 
 
 def clear_token_captures_for_rollouts(records: Sequence[dict[str, Any]], token_capture_dirs: Sequence[Path]) -> None:
@@ -70,14 +73,15 @@ def _built(
     if not snapshot.entries:
         return None
     terminal = _terminal_call(snapshot.entries, verified_response, explicit_terminal_call_id)
-    built = run_builder(snapshot.entries, builder, terminal["call_id"])
+    end = _last_generating(snapshot.entries, terminal["call_id"])
+    built = run_builder(snapshot.entries, builder, end)
     attribution = terminal | {"chain": "delivered" if terminal["call_id"] else ""}
     return {
         "rollout_id": snapshot.rollout_id,
         "builder": builder,
         "rebuilt_response": project_main_chain_response(snapshot.rollout_id, built, model),
         "metrics": _metrics(snapshot, built, attribution),
-        "mask_sample": _is_unsafe(snapshot, built, terminal["call_id"]),
+        "mask_sample": (terminal["call_id"] is not None and end is None) or _is_unsafe(snapshot, built, end),
         "unresolved_retries": built.unresolved_retries,
         "unresolved_parent_calls": built.unresolved_parents,
         "_capture_snapshot": {"snapshot_id": snapshot.snapshot_id, "version": snapshot.version},
@@ -113,6 +117,16 @@ def _terminal_call(entries: Sequence[TokenEntry], response: dict[str, Any] | Non
     return {"method": method, "call_id": found.get(method), "reason": ",".join(reasons)}
 
 
+def _last_generating(entries: Sequence[TokenEntry], call_id: str | None) -> str | None:
+    """The call itself, or, where it generated nothing and so is in no chain, the last one before it that did."""
+    by_id = {entry.model_call_id: entry for entry in entries}
+    passed: set[str] = set()
+    while call_id in by_id and call_id not in passed and not by_id[call_id].generation_token_ids:
+        passed.add(call_id)
+        call_id = by_id[call_id].parent_call_id
+    return call_id if call_id in by_id and call_id not in passed else None
+
+
 def _metrics(snapshot: TokenCaptureSnapshot, built: BuildOutput, attribution: dict[str, Any]) -> dict[str, Any]:
     calls = len({entry.model_call_id for entry in snapshot.entries})
     captured, delivered = built.generated_tokens, built.main.generated_tokens if built.main else 0
@@ -136,7 +150,8 @@ def _is_unsafe(snapshot: TokenCaptureSnapshot, built: BuildOutput, terminal_call
     """Whether the reward may belong to other tokens than those delivered."""
     if snapshot.incomplete or built.main is None:
         return True
-    if terminal_call_id is None and len(built.chains) > 1:
+    is_the_one = built.main.holds(terminal_call_id) if terminal_call_id else len(built.chains) == 1
+    if not is_the_one:
         return True
     begins_amid = built.main.links[0].entry.parent_resolution == ParentResolutionStatus.UNRESOLVED
     return (

@@ -161,3 +161,12 @@ def test_a_killed_writer_tears_at_most_the_last_line(tmp_path: Path) -> None:
         process.wait()
     heal(path)
     assert all(len(row["text"]) == 5000 for row in values(path))
+
+
+def test_rows_can_be_waited_for(tmp_path: Path) -> None:
+    with JsonlWriter(tmp_path / "rows.jsonl") as writer:
+        writer.write({"a": 1})
+        writer.sync()
+        writer.write({"a": 2})
+        writer.sync()
+    assert values(tmp_path / "rows.jsonl") == [{"a": 1}, {"a": 2}]

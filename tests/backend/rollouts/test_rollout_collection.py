@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from pydantic import ValidationError
 
 from backend.config.config_types import BaseServerConfig, ConfigError
 from backend.config.global_config import set_global_config_dict
+from backend.errors import GymError
+from backend.io.redact import Redactor
+from backend.rollouts import rollout_collection
 from backend.rollouts.rollout_collection import (
     NG_FAILURE_CLASS_KEY,
     NG_NO_PERSIST_KEY,
@@ -25,9 +29,11 @@ from backend.rollouts.rollout_collection import (
     RolloutCollectionHelper,
     loads_jsonl_line,
 )
+from backend.rollouts.run_folder import RunFolder
 from backend.rollouts.trajectory import attach_trajectory_record
 from backend.servers.model_call_capture import CaptureStore
 from backend.servers.server_utils import ServerClient
+from backend.servers.token_id_capture import TokenCaptureStore, TokenEntry
 from tests.loopback import Endpoint, Reply, Request, endpoint
 
 METRICS = {"agent_metrics": {"mean/reward": 0.5}, "key_metrics": {}, "perf_summary": None}
@@ -86,6 +92,29 @@ def config(tmp_path: Path, rows: list[dict[str, Any]], **fields: Any) -> Rollout
     return RolloutCollectionConfig(**(places | {"agent_name": "a"} | fields))
 
 
+@pytest.mark.parametrize("how", ["cancelled", "failed"])
+async def test_who_gives_up_sends_no_more_rows(tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(request: Request) -> Reply:
+        return replace(answer(request), delay=0.05)
+
+    wanted = config(tmp_path, [row(number) for number in range(40)], num_samples_in_parallel=2)
+    async with agent(slow) as (helper, server):
+        collecting = asyncio.create_task(helper.run_from_config(wanted))
+        while len(server.requests) < 4:
+            await asyncio.sleep(0.01)
+        if how == "cancelled":
+            collecting.cancel()
+        else:
+            monkeypatch.setattr(rollout_collection, "destination_of", lambda _record: 1 / 0)
+        with pytest.raises(asyncio.CancelledError if how == "cancelled" else ZeroDivisionError):
+            await collecting
+        await asyncio.sleep(0)
+        sent = len(server.requests)
+        await asyncio.sleep(0.3)
+        assert len(server.requests) <= sent + 2, "no more than were on their way"
+    assert lines(tmp_path / "out" / "r.jsonl")
+
+
 async def test_a_file_becomes_the_documented_files(tmp_path: Path) -> None:
     rows = [row(0), row(1, "fail"), row(2, {NG_FAILURE_CLASS_KEY: "skipped"}), row(3, {NG_NO_PERSIST_KEY: True})]
     wanted = config(tmp_path, rows, num_repeats=2, num_samples_in_parallel=2)
@@ -133,6 +162,22 @@ async def test_a_new_collection_replaces_the_old_one(tmp_path: Path) -> None:
         await helper.run_from_config(config(tmp_path, [row(5)], disable_aggregation=True))
     assert len(lines(tmp_path / "out" / "r.jsonl")) == 1
     assert not (tmp_path / "out" / "r_aggregate_metrics.json").exists()
+
+
+async def test_files_that_another_run_writes_stay_as_they_are(tmp_path: Path) -> None:
+    wanted = config(tmp_path, [row(0)])
+    async with agent() as (helper, server):
+        await helper.run_from_config(wanted)
+        before = wanted.paths.rollouts.read_bytes()
+        with (
+            RunFolder(wanted.paths, ("gym", "eval", "run"), Redactor(())),
+            pytest.raises(GymError, match="another run is writing") as told,
+        ):
+            await helper.run_from_config(wanted)
+    assert str(wanted.paths.rollouts) in str(told.value)
+    assert wanted.paths.rollouts.read_bytes() == before
+    assert [request.path for request in server.requests].count("/run") == 1
+    assert not wanted.paths.run_folder.exists()
 
 
 async def test_rows_in_memory_are_sent_as_they_are() -> None:
@@ -228,6 +273,38 @@ async def test_observed_calls_get_into_the_records(tmp_path: Path) -> None:
     before = json.dumps(record["ng_trajectory"])
     attach_trajectory_record({"_ng_task_index": 0, "_ng_rollout_index": 0}, record)
     assert json.dumps(record["ng_trajectory"]) == before
+
+
+async def test_recorded_tokens_come_into_the_records_and_masked_ones_end_the_run(tmp_path: Path) -> None:
+    store = TokenCaptureStore(tmp_path / "tokens")
+
+    def call(task: int, number: int) -> TokenEntry:
+        item = {"type": "message", "role": "assistant", "content": f"{task} {number}"}
+        tokens: dict[str, Any] = {"prompt_token_ids": [number], "generation_token_ids": [9], "generation_log_probs": [-1.0]}
+        return TokenEntry(rollout_id=f"{task}-0", model_call_id=f"c{number}", output_items=[item], response_id="r", **tokens)
+
+    def captured(request: Request) -> Reply:
+        task = request.body["_ng_task_index"]
+        for number in range(1 + task):
+            store.append(call(task, number))
+        return Reply(body={"reward": 1.0, "response": {"id": "r", "output": []}})
+
+    block = {
+        "enabled": True,
+        "all_agents": True,
+        "dir": str(store.root),
+        "max_mask_fraction": 0.4,
+        "mask_fraction_min_samples": 2,
+    }
+    wanted = config(tmp_path, [row(0), row(1)], disable_aggregation=True, num_samples_in_parallel=1)
+    store.append(call(0, 7))
+    async with agent(captured, token_id_capture=block) as (helper, _server):
+        with pytest.raises(RuntimeError, match="1 of 2 rollouts are masked"):
+            await helper.run_from_config(wanted)
+    safe, masked = sorted(lines(tmp_path / "out" / "r.jsonl"), key=lambda record: record["_ng_task_index"])
+    assert (safe["response"]["output"][0]["content"], safe["_ng_token_capture"]["n_calls"]) == ("0 0", 1)
+    assert (masked["mask_sample"], masked["_ng_token_capture"]["chains"]) == (True, 2)
+    assert [store.path_for(rollout_id).exists() for rollout_id in ("0-0", "1-0")] == [False, True]
 
 
 def test_settings() -> None:

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -151,6 +152,22 @@ async def test_the_store_on_files_sees_what_others_wrote(tmp_path):
     assert (await store.resolve("r", [user("q"), said("x")])).match.model_call_id == "a"
     assert store.is_process_shared()
     await store.close()
+
+
+@pytest.mark.parametrize("longer", [False, True])
+async def test_a_rollout_that_is_run_again_has_nothing_of_the_calls_before(tmp_path, longer):
+    """The file of its records is another one under the same name, as long as the old one or longer."""
+    store, writer = FileLineageStore(tmp_path), TokenCaptureStore(tmp_path)
+    await writer.put(entry("a", [user("q")], "x", [1], [2]))
+    assert (await store.resolve("r", [user("q"), said("x")])).match.model_call_id == "a"
+    writer.delete("r")
+    assert (await store.resolve("r", [user("q"), said("x")])).match is None
+    await writer.put(entry("a", [user("q")], "x", [1], [2]))
+    assert (await store.resolve("r", [user("q"), said("x")])).match.model_call_id == "a"
+    writer.delete("r")
+    await writer.put(entry("b", [user("q")], "x", [3] * 40 if longer else [3], [2]))
+    match = (await store.resolve("r", [user("q"), said("x")])).match
+    assert (match.model_call_id, match.cumulative_token_ids[0]) == ("b", 3)
 
 
 @given(st.lists(st.sampled_from(["x", "y"]), min_size=1, max_size=5), st.lists(st.sampled_from(["x", "y"]), max_size=5))
