@@ -18,15 +18,14 @@ from pathlib import Path
 
 from backend.package_info import __version__
 from backend.servers.environments.environment import EnvironmentSettings
-from backend.servers.environments.installed import name_and_version, own_distributions, own_requirements
+from backend.servers.environments.installed import name_and_version, needed_by_servers, own_distributions
 from backend.servers.environments.installer import InstallerFailed, Say, address_redactor, run_uv
 from backend.servers.environments.needs import EnvironmentNeeds, allows_prereleases
 from backend.servers.environments.site_folders import PATH_FILE, own_site_folders, site_folder_of
-from backend.servers.environments.store import mark_complete, own_packages
+from backend.servers.environments.store import discard, mark_complete, own_packages
 
 _SEED_MARK = "gym-tui"
 _NAMES_OF_THIS_PROJECT = ("nemo-gym", "gym-tui")
-_NOT_FOR_SERVERS = frozenset({"textual", "rich", "uv"})
 _INPUTS = ".inputs"
 _PRERELEASE_CEILING = "fastapi<1.0"
 
@@ -76,12 +75,12 @@ async def _attempt_isolated(build: Build) -> None:
         await _attempt(build, layered=False)
     except InstallerFailed as error:
         if error.is_conflict:
-            error.hint = f"a server also needs what this program needs of it: {', '.join(_needed_by_servers())}"
+            error.hint = f"a server also needs what this program needs of it: {', '.join(needed_by_servers())}"
         raise
 
 
 async def _attempt(build: Build, *, layered: bool) -> None:
-    await asyncio.to_thread(_discard, build.path)
+    await asyncio.to_thread(discard, build.path)
     await _uv(build, "venv", "--quiet", "--no-project", "--python", sys.executable, str(build.path))
     site = site_folder_of(build.path)
     inputs = build.path / _INPUTS
@@ -124,7 +123,7 @@ def _install_arguments(build: Build, inputs: Path, *, layered: bool) -> list[str
     if layered:
         constraints += [f"{name}=={version}" for name, version in map(name_and_version, own_distributions())]
     else:
-        wanted += _needed_by_servers()
+        wanted += needed_by_servers()
         constraints += [text.replace("[default]", "") for text in build.settings.pins]
     arguments = ["pip", "install", "--python", str(build.path / "bin" / "python"), "--no-sources"]
     if sys.dont_write_bytecode:  # servers would otherwise compile what they import at every start
@@ -153,20 +152,9 @@ def _install_arguments(build: Build, inputs: Path, *, layered: bool) -> list[str
     return arguments
 
 
-def _needed_by_servers() -> list[str]:
-    from packaging.requirements import Requirement
-
-    return [text for text in own_requirements() if Requirement(text).name not in _NOT_FOR_SERVERS]
-
-
 def _write(path: Path, lines: Sequence[str]) -> str:
     path.write_text("\n".join([*lines, ""]), encoding="utf-8")
     return str(path)
-
-
-def _discard(path: Path) -> None:
-    if path.exists():
-        shutil.rmtree(path)
 
 
 def _seed(site: Path, distributions: Iterable[Path]) -> None:

@@ -10,12 +10,13 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from backend.io.roots import COMPONENT_FOLDERS
+
 UNDECLARED = (
     "anthropic", "datasets", "mcp", "mlflow", "numpy", "openai", "pandas", "ray", "requests", "scipy", "tiktoken", "tqdm", "wandb",
 )  # fmt: skip
 """Modules, each of the distribution of that name, that components take for granted; the extras of this project name their versions."""
 
-_COMPONENT_ROOTS = ("resources_servers", "responses_api_agents", "responses_api_models", "benchmarks", "environments")
 _IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+(?P<source>[\w.]+)[ \t]+import\b[ \t]*\(?(?P<names>[^#\n]*)|import[ \t]+(?P<modules>[^#\n;]+))",
     re.MULTILINE,
@@ -68,7 +69,7 @@ def _reachable(files: Sequence[Path], folder: Path, roots: Sequence[Path]) -> It
         modules = _imported(text)
         yield text, modules
         for module in modules:
-            places = roots if module.partition(".")[0] in _COMPONENT_ROOTS else (folder, path.parent)
+            places = roots if module.partition(".")[0] in COMPONENT_FOLDERS else (folder, path.parent)
             waiting.extend(_files_of(module, places))
 
 
@@ -103,29 +104,24 @@ def _text(path: Path) -> str:
 
 def _unguarded(text: str) -> set[str]:
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
+        waiting: list[ast.AST] = [ast.parse(text)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: nested more deeply than the parser follows
         return set()
     found: set[str] = set()
-    _visit(tree, found)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            found.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += node.orelse
+        elif isinstance(node, ast.Try) and any(_catches_missing(handler) for handler in node.handlers):
+            waiting += (*node.orelse, *node.finalbody)
+        else:
+            children = ast.iter_child_nodes(node)
+            waiting += (child for child in children if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case))
     return found
-
-
-def _visit(node: ast.AST, found: set[str]) -> None:
-    if isinstance(node, ast.Import):
-        found.update(alias.name.partition(".")[0] for alias in node.names)
-    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-        found.add(node.module.partition(".")[0])
-    elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-        for statement in node.orelse:
-            _visit(statement, found)
-    elif isinstance(node, ast.Try) and any(_catches_missing(handler) for handler in node.handlers):
-        for statement in (*node.orelse, *node.finalbody):
-            _visit(statement, found)
-    else:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
-                _visit(child, found)
 
 
 def _catches_missing(handler: ast.ExceptHandler) -> bool:

@@ -15,10 +15,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from backend.errors import GymError
-from backend.servers.environments.requirement_lines import RequirementLine, names_this_project
+from backend.io.redact import MASK
+from backend.servers.environments.requirement_lines import RequirementLine, names_this_project, without_credentials
 from backend.servers.environments.site_folders import own_site_folders
 
 DISTRIBUTION = "gym-tui"
+_NOT_FOR_SERVERS = frozenset({"textual", "rich", "uv"})
 
 
 def unsatisfied(lines: Iterable[RequirementLine]) -> list[RequirementLine]:
@@ -32,7 +34,9 @@ def _is_satisfied(line: RequirementLine) -> bool:
     try:
         return _has(Requirement(line.text), {}, frozenset())
     except (InvalidRequirement, UndefinedEnvironmentName) as error:
-        raise GymError(f"cannot read the requirement `{line.text}`: {error}", place=line.place) from error
+        raise GymError(
+            f"cannot read the requirement `{line.shown}`: {without_credentials(str(error), MASK)}", place=line.place
+        ) from error
 
 
 def _has(requirement: Requirement, environment: dict[str, str], asking: frozenset[str]) -> bool:
@@ -93,6 +97,11 @@ def name_and_version(folder: Path) -> tuple[str, str]:
     """What the name of a metadata folder says."""
     name, _, version = folder.name.removesuffix(".dist-info").partition("-")
     return canonicalize_name(name), version
+
+
+def needed_by_servers() -> list[str]:
+    """What of this project's requirements a server process imports."""
+    return [text for text in own_requirements() if Requirement(text).name not in _NOT_FOR_SERVERS]
 
 
 def own_requirements(extras: Iterable[str] = ()) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
 import shutil
@@ -11,7 +10,6 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from backend.errors import GymError
 from backend.io.homes import usable
@@ -73,10 +71,8 @@ def address_redactor(texts: Iterable[str]) -> Redactor:
 
 
 def _credentials(address: str) -> list[str]:
-    with contextlib.suppress(ValueError):
-        parts = urlsplit(address)
-        return [secret for secret in (parts.username, parts.password) if secret]
-    return []
+    user, _, password = address.partition("://")[2].partition("/")[0].rpartition("@")[0].partition(":")
+    return [secret for secret in (user, password) if secret]
 
 
 async def run_uv(

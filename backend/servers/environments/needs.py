@@ -5,26 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 from backend.errors import Place
 from backend.io.roots import INSTALL_ROOT
 from backend.servers.environments.environment import EnvironmentRequest, EnvironmentSettings
 from backend.servers.environments.imports import imports_any, undeclared_imports
 from backend.servers.environments.requirement_files import ServerRequirements, server_requirements
-from backend.servers.environments.requirement_lines import RequirementLine, parse_requirement
+from backend.servers.environments.requirement_lines import RequirementLine, parse_requirement, without_credentials
 from backend.servers.environments.site_folders import own_site_folders
 
 FORMAT = 1
 """Grows when environments are laid out in another way, so that old ones are not taken for new ones."""
 
-_ADDRESS = re.compile(r"""[a-z][a-z0-9+.-]*://[^\s"']+""", re.IGNORECASE)
 _STAMPED_PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
 _UNSTAMPED = frozenset({"__pycache__", "build", "dist"})
 
@@ -65,8 +62,8 @@ def environment_needs(request: EnvironmentRequest, settings: EnvironmentSettings
         return EnvironmentNeeds(requirements)
     from backend.servers.environments.installed import unsatisfied
 
-    missing = [line.text for line in unsatisfied(declared)]
-    missing += [line.text for line in project]
+    missing = [line.shown for line in unsatisfied(declared)]
+    missing += [line.shown for line in project]
     missing += undeclared
     if not missing:
         return EnvironmentNeeds(requirements)
@@ -103,10 +100,11 @@ def _digest(requirements: ServerRequirements, lines: Iterable[RequirementLine], 
     overrides = requirements.overrides
     everything: dict[str, Any] = {
         "format": FORMAT,
-        "lines": sorted(_without_credentials(line.for_installer()) for line in lines),
-        "constraints": sorted(_without_credentials(line.for_installer()) for line in requirements.constraints),
-        "overrides": sorted(_without_credentials(line.for_installer()) for line in overrides),
-        "options": [(name, _without_credentials(value)) for name, value in requirements.options],
+        # Without users and passwords: a new token does not make another set.
+        "lines": sorted(without_credentials(line.for_installer()) for line in lines),
+        "constraints": sorted(without_credentials(line.for_installer()) for line in requirements.constraints),
+        "overrides": sorted(without_credentials(line.for_installer()) for line in overrides),
+        "options": [(name, without_credentials(value)) for name, value in requirements.options],
         "pins": sorted(settings.pins),
         "tool": requirements.tool_settings,
         "files": sorted(_stamp(line) for line in (*lines, *overrides) if line.path is not None),
@@ -120,16 +118,6 @@ def _digest(requirements: ServerRequirements, lines: Iterable[RequirementLine], 
 def allows_prereleases() -> bool:
     """Whether `NEMO_GYM_ALLOW_PRERELEASE` asks for pre-releases."""
     return os.environ.get("NEMO_GYM_ALLOW_PRERELEASE", "").lower() == "true"
-
-
-def _without_credentials(text: str) -> str:
-    """Addresses without user and password: a new token does not make another set."""
-
-    def bare(match: re.Match[str]) -> str:
-        parts = urlsplit(match[0])
-        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-    return _ADDRESS.sub(bare, text)
 
 
 def _stamp(line: RequirementLine) -> tuple[str, int, int]:

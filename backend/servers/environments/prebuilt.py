@@ -49,8 +49,8 @@ def _python_of(path: Path) -> tuple[int, ...]:
 
 def _lacking(path: Path) -> list[str]:
     """Names of the libraries that a server process imports and that `path` does not have."""
-    from backend.servers.environments.installed import own_requirements
+    from backend.servers.environments.installed import needed_by_servers
 
     there = {canonicalize_name(folder.name.partition("-")[0]) for folder in path.glob("lib/python*/site-packages/*.dist-info")}
-    wanted = [Requirement(text).name for text in own_requirements()]
-    return [name for name in wanted if canonicalize_name(name) not in there | {"textual", "rich", "uv"}]
+    wanted = [Requirement(text).name for text in needed_by_servers()]
+    return [name for name in wanted if canonicalize_name(name) not in there]

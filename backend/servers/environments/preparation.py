@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,13 +43,17 @@ def settings_from(tree: Mapping[str, Any], roots: Sequence[Path] = ()) -> Enviro
     """The settings in a resolved configuration; `roots` are those it was resolved with."""
     cache = tree.get("uv_cache_dir")
     return EnvironmentSettings(
-        uv_venv_dir=Path(tree.get("uv_venv_dir") or Path.cwd()).expanduser().absolute(),
-        uv_cache_dir=Path(cache).expanduser().absolute() if cache else None,
+        uv_venv_dir=_absolute(tree.get("uv_venv_dir") or Path.cwd()),
+        uv_cache_dir=_absolute(cache) if cache else None,
         skip_venv_if_present=bool(tree.get("skip_venv_if_present")),
         pip_install_verbose=bool(tree.get("pip_install_verbose")),
         roots=tuple(roots),
         pins=tuple(str(pin) for pin in tree.get("head_server_deps") or () if str(pin).startswith("ray")),
     )
+
+
+def _absolute(path: str | Path) -> Path:
+    return Path(os.path.expanduser(path)).absolute()  # unlike `Path.expanduser`, no error for a user that there is not
 
 
 @dataclass(slots=True)
@@ -82,8 +88,9 @@ async def prepare_environments(
             yield _ready(request.names, environment, began)
         else:
             groups.setdefault(needs.digest, _Group(needs)).requests.append(request)
-    async for event in _build_missing(list(groups.values()), settings, environments, began):
-        yield event
+    async with aclosing(_build_missing(list(groups.values()), settings, environments, began)) as building:
+        async for event in building:
+            yield event
     yield EnvironmentsPrepared(environments)
 
 
@@ -176,7 +183,7 @@ def _explain(error: GymError, group: _Group) -> None:
     error.message = f"cannot build the environment of {names}, which needs {', '.join(group.needs.missing)}: {error.message}"
     error.args = (error.message,)
     error.hint = error.hint or f"see the requirements in {group.needs.requirements.file}"
-    places = [line.place for line in group.needs.lines if line.text in group.needs.missing]
+    places = [line.place for line in group.needs.lines if line.shown in group.needs.missing]
     error.place = places[0] if len(places) == 1 else error.place
 
 

@@ -14,12 +14,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from backend.errors import GymError, Place
+from backend.io.redact import MASK
 
 _COMMENT = re.compile(r"(?:^|\s+)#.*$")
 _OPTION_BEHIND = re.compile(r"\s+(?=--[a-z])")
 _OWN = re.compile(r"^(?:nemo[-_.]gym|gym[-_.]tui)\s*(?:\[[^\]]*\])?\s*(?:$|[@=<>!~;(,])", re.IGNORECASE)
 _NAMED_SOURCE = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*\s*(?:\[[^\]]*\])?)\s*@\s*(?P<source>.+)$")
 _OWN_PROJECT = re.compile(r"""^name\s*=\s*["'](?:nemo[-_.]gym|gym[-_.]tui)["']""", re.MULTILINE)
+_CREDENTIALS = re.compile(r"""(?<=://)[^\s/"']+@""")
 _URL = re.compile(r"^(?:[a-z][a-z0-9+.-]*:|\$\{)", re.IGNORECASE)
 _ARCHIVES = (".whl", ".zip", ".tar.gz", ".tar.bz2", ".tar.xz", ".tgz")
 
@@ -54,6 +56,11 @@ class RequirementLine:
     options: str = ""
     """What stands behind it, hashes for instance."""
 
+    @property
+    def shown(self) -> str:
+        """The text for people, without users and passwords."""
+        return without_credentials(self.text, MASK)
+
     def for_installer(self) -> str:
         """The whole line for a requirements file."""
         return " ".join(filter(None, ["-e" if self.editable else "", self.text, self.options]))
@@ -85,6 +92,11 @@ def parse_requirement(text: str, place: Place, folder: Path) -> RequirementLine 
 def names_this_project(text: str) -> bool:
     """Whether a requirement is one on NeMo Gym, or on this project by its own name, whatever version, source and extras it asks for."""
     return _OWN.match(text.strip()) is not None
+
+
+def without_credentials(text: str, mask: str = "") -> str:
+    """`text` with `mask` in place of the `user:password` in each of its addresses; without a mask the `@` goes too."""
+    return _CREDENTIALS.sub(f"{mask}@" if mask else "", text)
 
 
 def read_text(path: Path) -> str:
@@ -131,7 +143,7 @@ class _Reader:
             self.read(included.resolve(), self.found.constraints if name == "--constraint" else into, including)
         elif name not in _WITHOUT_EFFECT:
             if name == "--find-links" and not _URL.match(value):
-                value = str((path.parent / Path(value).expanduser()).resolve())
+                value = str((path.parent / os.path.expanduser(value)).resolve())
             self.found.options.append((name, value))
 
     def _add(self, line: str, place: Place, folder: Path, into: list[RequirementLine], *, editable: bool) -> None:
@@ -208,7 +220,7 @@ def _local(text: str, folder: Path, place: Place) -> Path:
     from urllib.parse import unquote
 
     bare = unquote(urlsplit(text).path) if text.startswith("file:") else text
-    path = Path(os.path.abspath(folder / Path(os.path.expandvars(bare)).expanduser()))
+    path = Path(os.path.abspath(folder / os.path.expanduser(os.path.expandvars(bare))))
     if not path.exists():
         raise GymError(f"the requirement `{text}` names {path}, which does not exist", place=place)
     return path

@@ -13,6 +13,7 @@ import hashlib
 import os
 import re
 import secrets
+import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -77,6 +78,13 @@ def is_complete(path: Path) -> bool:
 def mark_complete(path: Path, facts: dict[str, object]) -> None:
     """Say that the environment is finished, and what it is."""
     write_atomically(path / _COMPLETE, dumps(facts), mode=0o600)
+
+
+def discard(path: Path) -> None:
+    """Delete an environment, its mark first: what a kill leaves half deleted is not trusted."""
+    (path / _COMPLETE).unlink(missing_ok=True)
+    if path.exists():
+        shutil.rmtree(path)
 
 
 def read_facts(path: Path) -> dict[str, object]:

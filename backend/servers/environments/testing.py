@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import sys
 import time
@@ -29,7 +28,7 @@ from backend.servers.environments.example_data import example_data_problems
 from backend.servers.environments.installer import installer_code
 from backend.servers.environments.leashed import leashed
 from backend.servers.environments.preparation import prepare_environments
-from backend.servers.environments.store import documented_path, is_stored, unlink
+from backend.servers.environments.store import discard, documented_path, is_stored, unlink
 
 TEST_TOOLS = ("pytest>=8.4,<9", "pytest-asyncio>=1.0")
 _JUNIT_VARIABLE = "GYM_CI_JUNIT_DIR"
@@ -193,4 +192,5 @@ def _variables(component: Component, environment: ServerEnvironment) -> dict[str
 def _delete(component: Component, environment: ServerEnvironment, settings: EnvironmentSettings) -> None:
     if environment.folder is not None and is_stored(environment.folder):
         unlink(documented_path(component.kind, component.implementation, component.folder, settings))
-        shutil.rmtree(environment.folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            discard(environment.folder)

@@ -37,7 +37,7 @@ class AsyncSandbox:
         self._owns_provider = own
         self._spec = spec
         self._handle: SandboxHandle | None = None
-        self._starting = asyncio.Lock()
+        self._changing = asyncio.Lock()
 
     @classmethod
     async def connect(cls, descriptor: Mapping[str, Any], *, provider: Mapping[str, Any] | SandboxProvider) -> Self:
@@ -56,7 +56,7 @@ class AsyncSandbox:
 
         Raises `SandboxCreateError` when it cannot be made, and `SandboxConfigError` without a request.
         """
-        async with self._starting:
+        async with self._changing:
             wanted = spec or self._spec
             if self._handle is not None:
                 if spec is not None and spec != self._spec:
@@ -114,15 +114,16 @@ class AsyncSandbox:
         return SandboxPty(self)
 
     async def stop(self) -> None:
-        """End the sandbox; harmless when it has ended."""
-        handle, self._handle = self._handle, None
-        try:
-            if handle is not None:
-                await self._provider.close(handle)
-        finally:
-            if self._owns_provider:
-                self._owns_provider = False
-                await self._provider.aclose()
+        """End the sandbox, also one that is just starting; harmless when it has ended. One that cannot be ended can be tried again."""
+        async with self._changing:
+            try:
+                if self._handle is not None:
+                    await self._provider.close(self._handle)
+                    self._handle = None
+            finally:
+                if self._owns_provider:
+                    self._owns_provider = False
+                    await self._provider.aclose()
 
     async def __aenter__(self) -> Self:
         if self._spec is not None:

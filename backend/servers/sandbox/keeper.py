@@ -20,6 +20,7 @@ import sys
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PACKET = 1 << 12
+_MOST_OF_AN_ERROR = 500
 _PARENT_CHECK_SECONDS = 1.0
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -83,8 +84,8 @@ class Keeper:
             )
             self.commands[process.pid] = number
             process.returncode = 0  # it is reaped below, not by its object
-        except (OSError, ValueError) as error:
-            self._say({"failed": number, "error": str(error)})
+        except Exception as error:  # whatever the request holds, it must not end the other commands
+            self._say({"failed": number, "error": str(error)[:_MOST_OF_AN_ERROR]})
         finally:
             os.close(stdout)
             os.close(stderr)
@@ -112,11 +113,19 @@ class Keeper:
     def end_all(self) -> None:
         """Kill every process below this one, those too that come to it while it does so."""
         with contextlib.suppress(ChildProcessError):
-            while True:
-                for pid in _children(os.getpid()):
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
+            while [pid for pid in _children(os.getpid()) if _killed(pid)]:
                 os.waitpid(-1, 0)
+
+
+def _killed(pid: int) -> bool:
+    """Kill a process; False for one that has become another user's (`sudo`), which nobody here can end."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    except PermissionError:
+        return False
+    return True
 
 
 def _children(parent: int) -> list[int]:

@@ -35,11 +35,12 @@ class Ended:
 
 
 class KeeperLink:
-    """One keeper process, and the commands that run below it. `root` is the folder that ends with it."""
+    """One keeper process, and the commands that run below it. `root` is the folder that ends with it. Raises OSError without one."""
 
     def __init__(self, root: Path) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
+        with theirs, contextlib.ExitStack() as undoing:
+            undoing.callback(self._control.close)
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(_SCRIPT), str(theirs.fileno()), str(root)],
                 pass_fds=[theirs.fileno()],
@@ -47,6 +48,7 @@ class KeeperLink:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
+            undoing.pop_all()
         self._waiting: dict[int, asyncio.Future[int]] = {}
         self._count = 0
         self._open = True
@@ -68,12 +70,10 @@ class KeeperLink:
             raise SandboxError("the sandbox has ended")
         self._count += 1
         number = self._count
+        pipes = self._start(number, argv, cwd, env)
         ended = self._waiting[number] = asyncio.get_running_loop().create_future()
         outputs = LimitedOutput(output_limit), LimitedOutput(output_limit)
-        readers = [
-            asyncio.create_task(collect(pipe, kept))
-            for pipe, kept in zip(self._start(number, argv, cwd, env), outputs, strict=True)
-        ]
+        readers = [asyncio.create_task(collect(pipe, kept)) for pipe, kept in zip(pipes, outputs, strict=True)]
         code: int | None = None
         try:
             done, _ = await asyncio.wait({ended}, timeout=timeout_s)
@@ -102,21 +102,21 @@ class KeeperLink:
 
     def _start(self, number: int, argv: Sequence[str], cwd: str, env: dict[str, str]) -> tuple[int, int]:
         """Send the request; the read ends of the command's stdout and stderr."""
-        out, out_theirs = os.pipe()
-        err, err_theirs = os.pipe()
-        request = os.memfd_create("sandbox-request")
-        try:
-            os.write(request, dumps({"argv": list(argv), "cwd": cwd, "env": env}))
-            os.lseek(request, 0, os.SEEK_SET)
-            socket.send_fds(self._control, [dumps({"start": number})], [request, out_theirs, err_theirs])
-        except OSError as error:
-            os.close(out)
-            os.close(err)
-            self._lose()
-            raise SandboxError(f"the sandbox does not take commands any more: {error.strerror}") from error
-        finally:
-            for descriptor in (request, out_theirs, err_theirs):
-                os.close(descriptor)
+        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+            try:
+                (out, out_theirs), (err, err_theirs) = _pipe(ours, theirs), _pipe(ours, theirs)
+                request = os.memfd_create("sandbox-request")
+                theirs.callback(os.close, request)
+                os.write(request, dumps({"argv": list(argv), "cwd": cwd, "env": env}))
+                os.lseek(request, 0, os.SEEK_SET)
+            except OSError as error:
+                raise SandboxError(f"the command cannot be started: {error.strerror}") from error
+            try:
+                socket.send_fds(self._control, [dumps({"start": number})], [request, out_theirs, err_theirs])
+            except OSError as error:
+                self._lose()
+                raise SandboxError(f"the sandbox does not take commands any more: {error.strerror}") from error
+            ours.pop_all()
         return out, err
 
     def _send(self, message: dict[str, Any]) -> None:
@@ -152,6 +152,14 @@ class KeeperLink:
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(SandboxError("the sandbox ended while the command ran"))
+
+
+def _pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
+    """A pipe: the end that is read here, and the one for the command."""
+    read, write = os.pipe()
+    ours.callback(os.close, read)
+    theirs.callback(os.close, write)
+    return read, write
 
 
 async def _give_up_after(tasks: list[asyncio.Task[None]], seconds: float) -> None:

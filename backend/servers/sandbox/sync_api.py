@@ -38,7 +38,8 @@ class Sandbox:
         try:
             self._run(self._sandbox.start(spec))
         except BaseException:
-            self._end_loop()
+            if self._handle is None:  # one that runs already goes on
+                self._end_loop()
             raise
         return self
 
@@ -75,7 +76,7 @@ class Sandbox:
 
     def stop(self) -> None:
         """As `AsyncSandbox.stop`; ends the thread too."""
-        if self._loop is None:
+        if self._loop is None and self._handle is None:
             return
         try:
             self._run(self._sandbox.stop())

@@ -78,7 +78,10 @@ class LocalProvider:
         sandbox_id = f"local-{uuid4().hex[:12]}"
         root = Path(self.base_dir or tempfile.gettempdir(), f"gym-sandbox-{sandbox_id}").absolute()
         steps = parts_below(spec.workdir or "")
-        keeper = KeeperLink(root)  # before the folder, which it deletes should this process die
+        try:
+            keeper = KeeperLink(root)  # before the folder, which it deletes should this process die
+        except OSError as error:
+            raise SandboxCreateError(f"no process for a sandbox can be started: {error.strerror}") from error
         try:
             root.mkdir(mode=0o700)
             root.joinpath(*steps).mkdir(parents=True, exist_ok=True)

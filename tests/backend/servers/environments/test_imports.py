@@ -75,6 +75,16 @@ def test_a_file_that_cannot_be_read_is_left_to_the_server(tmp_path: Path) -> Non
     assert undeclared_imports([tmp_path / "app.py"], tmp_path, []) == frozenset()
 
 
+def test_code_of_any_depth_is_no_failure(tmp_path: Path) -> None:
+    def nested(depth: int) -> str:
+        branches = "".join(f"elif x == {number}:\n    pass\n" for number in range(depth))
+        return f"x = 1\nif x == 0:\n    pass\n{branches}else:\n    import numpy\n"
+
+    assert needs(tmp_path, nested(900)) == {"numpy"}
+    for text in (nested(5000), f"import numpy\nx = {'-' * 100_000}1\n"):  # not every Python can parse these
+        assert needs(tmp_path, text) <= {"numpy"}
+
+
 def test_the_name_of_a_project(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("import my_server.things\n")
     assert imports_any(("my_server",), [tmp_path / "app.py"], tmp_path, [])

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from backend.errors import GymError
 from backend.servers.environments import imports, installed
 from backend.servers.environments.environment import EnvironmentRequest
+from backend.servers.environments.installer import address_redactor
 from backend.servers.environments.needs import EnvironmentNeeds, environment_needs
 from tests.wheel_samples import settings_for, write_server, write_wheel
 
@@ -32,6 +34,24 @@ def test_missing_and_undeclared(tmp_path: Path) -> None:
     found = needs(tmp_path, "tiny", "nemo-gym\nfastapi\nno-such==1\n", "import openai, numpy\n")
     assert found.missing == ("no-such==1", "numpy", "openai")
     assert [line.text for line in found.lines] == ["fastapi", "no-such==1", "numpy", "openai==2.44.0"]
+
+
+def test_what_people_see_of_a_requirement_holds_no_credentials(tmp_path: Path) -> None:
+    lines = ("a @ git+https://ghp_only@host/a.git", "b @ https://bob:word@host:81/b.whl", "c @ https://host/@scope/c.whl")
+    found = needs(tmp_path, "tiny", "\n".join(lines) + "\n")
+    assert found.missing == ("a @ git+https://****@host/a.git", "b @ https://****@host:81/b.whl", "c @ https://host/@scope/c.whl")
+    assert tuple(line.text for line in found.lines) == lines, "the installer gets them as they are"
+    with pytest.raises(GymError) as caught:
+        needs(tmp_path, "tiny", "a @ https://ghp_only@no host/a.whl\n")
+    assert "ghp_only" not in str(caught.value) and "https://****@no host" in str(caught.value)
+
+
+def test_addresses_that_are_none_are_the_installers_to_refuse(tmp_path: Path) -> None:
+    found = needs(tmp_path, "tiny", "a @ https://bob:long-word@[::1/a.whl\n")
+    assert found.missing == ("a @ https://****@[::1/a.whl",)
+    assert address_redactor([found.lines[0].text]).text("cannot parse https://bob:long-word@[::1/a.whl") == (
+        "cannot parse https://bob:****@[::1/a.whl"
+    )
 
 
 def test_what_tests_need_comes_on_top(tmp_path: Path) -> None:

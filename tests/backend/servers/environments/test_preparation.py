@@ -22,7 +22,7 @@ import pytest
 from backend.errors import GymError
 from backend.events import Event, Notice
 from backend.io.homes import cache_home
-from backend.servers.environments import installer
+from backend.servers.environments import building, installer
 from backend.servers.environments.environment import (
     EnvironmentOutput,
     EnvironmentPreparing,
@@ -50,6 +50,25 @@ def wheels(root: Path) -> Path:
     folder = root.parent / "wheels"
     write_wheel(folder, "tinypkg", requires=["pydantic>=2", "nemo-gym>=0.5"])
     return folder
+
+
+async def test_closing_the_generator_ends_the_installers_at_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = []
+
+    async def install(build: building.Build) -> None:
+        build.say("begun")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(build.path)
+
+    monkeypatch.setattr(building, "build_environment", install)
+    events = prepare_environments([write_server(root, "tiny", "no-such-package-of-anybody==1\n")], settings_for(root))
+    async for event in events:
+        if isinstance(event, EnvironmentOutput):
+            break
+    await events.aclose()
+    assert len(ended) == 1
 
 
 async def prepare(

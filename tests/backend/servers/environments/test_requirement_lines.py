@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from backend.errors import GymError, Place
@@ -169,6 +169,8 @@ def test_every_requirement_is_found_at_its_line(
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))
+@example("~nobody-of-this-name/package\n")
+@example("--find-links ~nobody-of-this-name/wheels\n")
 def test_no_text_breaks_the_reader(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.mktemp("server") / "requirements.txt"
     path.write_text(text, encoding="utf-8")

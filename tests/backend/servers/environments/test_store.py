@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +50,20 @@ def test_an_environment_has_python_and_activate(tmp_path: Path, stored: Path) ->
     assert store.is_environment(stored)
     (stored / ".complete").unlink()
     assert not store.is_environment(stored)
+
+
+def test_what_is_deleted_loses_its_mark_first(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as deletion_cut_short:
+        deletion_cut_short.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.discard(stored)
+    assert stored.exists() and not store.is_complete(stored)
+    store.discard(stored)
+    store.discard(stored)
+    assert not stored.exists()
 
 
 def test_only_finished_environments_are_found(tmp_path: Path, stored: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -133,6 +134,42 @@ async def test_a_sandbox_whose_files_cannot_be_put_there_is_closed() -> None:
     with pytest.raises(SandboxError):
         await AsyncSandbox(provider, SandboxSpec(files={"/refused": ""})).start()
     assert provider.done[-1] == "close"
+
+
+async def test_a_sandbox_that_cannot_be_ended_can_be_tried_again() -> None:
+    class Busy(Remembering):
+        async def close(self, handle: SandboxHandle) -> None:
+            await super().close(handle)
+            if self.done.count("close") == 1:
+                raise SandboxError("busy")
+
+    provider = Busy()
+    box = await AsyncSandbox(provider, SandboxSpec()).start()
+    with pytest.raises(SandboxError, match="busy"):
+        await box.stop()
+    await box.stop()
+    await box.stop()
+    assert provider.done.count("close") == 2 and await box.status() is SandboxStatus.STOPPED
+
+
+async def test_what_is_stopped_while_it_starts_does_not_stay() -> None:
+    may_start = asyncio.Event()
+
+    class Slow(Remembering):
+        async def create(self, spec: SandboxSpec) -> SandboxHandle:
+            await may_start.wait()
+            return await super().create(spec)
+
+    provider = Slow()
+    box = AsyncSandbox(provider, SandboxSpec())
+    starting = asyncio.create_task(box.start())
+    await asyncio.sleep(0)
+    stopping = asyncio.create_task(box.stop())
+    await asyncio.sleep(0)
+    may_start.set()
+    await asyncio.gather(starting, stopping)
+    assert [entry if isinstance(entry, str) else entry[0] for entry in provider.done] == ["create", "close"]
+    assert await box.status() is SandboxStatus.STOPPED
 
 
 async def test_a_provider_that_was_given_stays_open() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -25,7 +26,7 @@ from backend.servers.sandbox.providers.base import SandboxConfigError
 from backend.servers.sandbox.providers.docker import DockerCreateConfig, DockerProvider
 
 FAKE = """#!{python} -IS
-import json, os, shutil, subprocess, sys
+import json, os, shutil, subprocess, sys, time
 home = {home!r}
 words = sys.argv[1:]
 with open(home + "/calls", "a") as file:
@@ -41,6 +42,8 @@ if words[0] == "run":
     if told("no-daemon"):
         fail("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", 125)
     os.makedirs(home + "/" + value("--name") + "/work", exist_ok=True)
+    if told("slow"):
+        time.sleep(60)
     print("0123456789ab")
 elif words[0] == "exec":
     at = next(i for i, word in enumerate(words) if word.startswith("gym-sandbox-"))
@@ -190,18 +193,45 @@ async def test_a_command_whose_time_is_up_is_killed_in_the_container(daemon: Dae
     async with daemon.box(SPEC) as box:
         began = time.monotonic()
         result = await box.exec("exec sleep 300", timeout_s=1)
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 150
         assert (result.return_code, result.error_type) == (125, "timeout")
-        killer = daemon.calls("exec")[-1]["argv"]
-        mark = daemon.calls("exec")[-2]["env"]["GYM_SANDBOX_EXEC_ID"]
-        assert killer[-1] == f"GYM_SANDBOX_EXEC_ID={mark}" and killer[1:3] == ["--user", "0"]
-        # The fake runs commands on this machine: the script has just found the orphan by its mark and ended it.
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    assert mark.encode() not in (entry / "environ").read_bytes()
-                except OSError:
-                    continue
+        assert_killed_in_the_container(daemon)
+
+
+async def test_a_command_that_nobody_waits_for_is_killed_in_the_container(daemon: Daemon) -> None:
+    async with daemon.box(SPEC) as box:
+        command = asyncio.create_task(box.exec("touch begun; exec sleep 300"))
+        begun = daemon.home / (await box.serialize())["sandbox_id"] / "work" / "begun"
+        while not begun.exists():
+            await asyncio.sleep(0.02)
+        command.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await command
+        assert_killed_in_the_container(daemon)
+
+
+def assert_killed_in_the_container(daemon: Daemon) -> None:
+    killer = daemon.calls("exec")[-1]["argv"]
+    mark = daemon.calls("exec")[-2]["env"]["GYM_SANDBOX_EXEC_ID"]
+    assert killer[-1] == f"GYM_SANDBOX_EXEC_ID={mark}" and killer[1:3] == ["--user", "0"]
+    # The fake runs commands on this machine: the script has just found the orphan by its mark and ended it.
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                assert mark.encode() not in (entry / "environ").read_bytes()
+            except OSError:
+                continue
+
+
+async def test_a_caller_that_gives_up_while_a_container_starts_leaves_none(daemon: Daemon) -> None:
+    daemon.tell("slow")
+    start = asyncio.create_task(daemon.box(SPEC).start())
+    while not list(daemon.home.glob("gym-sandbox-*/work")):
+        await asyncio.sleep(0.02)
+    start.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await start
+    assert not list(daemon.home.glob("gym-sandbox-*"))
 
 
 async def test_a_container_that_is_gone_is_the_runtimes_failure(daemon: Daemon) -> None:
@@ -224,7 +254,9 @@ async def test_files_go_in_and_out(daemon: Daemon, tmp_path: Path) -> None:
         assert daemon.calls("cp")[-1]["argv"] == ["cp", str(source), f"{root.name}:/opt/deep/in.txt"]
         await box.upload(source, "rel.txt")
         await box.upload(source, "~/.m2/settings.xml")
+        await box.upload(source, "~draft.txt")
         assert (root / "work/rel.txt").exists() and (root / "root/.m2/settings.xml").exists()
+        assert (root / "work/~draft.txt").exists(), "only `~` and `~/` mean the home folder"
         await box.download("/opt/deep/in.txt", tmp_path / "new" / "out.txt")
         assert (tmp_path / "new" / "out.txt").read_text() == "hello"
         assert "--follow-link" in daemon.calls("cp")[-1]["argv"]
@@ -263,6 +295,9 @@ async def test_a_container_that_cannot_be_removed_is_told(daemon: Daemon) -> Non
     daemon.tell("stuck")
     with pytest.raises(SandboxError, match="driver failed to remove"):
         await box.stop()
+    (daemon.home / "stuck").unlink()
+    await box.stop()
+    assert not list(daemon.home.glob("gym-sandbox-*"))
 
 
 async def test_another_process_can_connect(daemon: Daemon) -> None:

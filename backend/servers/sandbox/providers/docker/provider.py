@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import posixpath
 import shutil
@@ -79,21 +81,27 @@ class DockerProvider:
         sandbox_id = f"gym-sandbox-{uuid4().hex[:12]}"
         wanted = run_command(sandbox_id, spec, self._create_config)
         limit = spec.ready_timeout_s or self._create_config.start_timeout_s
-        started = await self._docker(wanted.arguments, env=wanted.env, timeout_s=limit, creating=True)
         handle = SandboxHandle(sandbox_id, self.name, _Container(spec.workdir))
-        if started.code != 0:
-            await self._docker(["rm", "--force", sandbox_id])
-            why = "it took too long" if started.code is None else started.stderr.strip() or f"exit code {started.code}"
-            raise SandboxCreateError(f"docker does not start a container of {spec.image}: {why}")
+        try:
+            started = await self._docker(wanted.arguments, env=wanted.env, timeout_s=limit, creating=True)
+            if started.code != 0:
+                raise SandboxCreateError(f"docker does not start a container of {spec.image}: {_why(started)}")
+            await self._verify(handle, spec)
+        except BaseException:  # a caller that gives up as well: the daemon may have started the container all the same
+            with contextlib.suppress(SandboxError):
+                await self.close(handle)
+            raise
+        return handle
+
+    async def _verify(self, handle: SandboxHandle, spec: SandboxSpec) -> None:
+        """Raises `SandboxCreateVerificationError` when no command runs in the container."""
         probe = await self.exec(handle, f"printf {_READY}", timeout_s=_CONTROL_TIMEOUT_SECONDS)
         if probe.stdout != _READY:
-            await self.close(handle)
             raise SandboxCreateVerificationError(
                 f"a container of {spec.image} runs, but no command in it",
                 details=(probe.stderr or "").splitlines()[-3:],
                 hint=f"its image needs {self._exec_config.shell}; another shell is set by `exec: {{shell: …}}`",
             )
-        return handle
 
     async def exec(
         self,
@@ -105,7 +113,7 @@ class DockerProvider:
         timeout_s: float | None = None,
         user: str | int | None = None,
     ) -> SandboxExecResult:
-        """Run `command` with the shell in the container; after `timeout_s` it is killed there."""
+        """Run `command` with the shell in the container; after `timeout_s`, and when the caller gives up, it is killed there."""
         mark = uuid4().hex
         words, passed = variables({**(env or {}), _EXEC_ID: mark})
         arguments = ["exec", *words]
@@ -114,16 +122,20 @@ class DockerProvider:
         if user is not None:
             arguments += ["--user", str(user)]
         shell = self._exec_config.shell
-        done = await self._docker(
-            [*arguments, handle.sandbox_id, shell, "-c", command],
-            env=passed,
-            timeout_s=timeout_s,
-            output_limit=self._exec_config.output_limit_bytes,
-        )
-        if done.code is None:
-            await self._docker(
-                ["exec", "--user", "0", handle.sandbox_id, shell, "-c", _KILL_BY_MARK, shell, f"{_EXEC_ID}={mark}"]
+        kill = ["exec", "--user", "0", handle.sandbox_id, shell, "-c", _KILL_BY_MARK, shell, f"{_EXEC_ID}={mark}"]
+        try:
+            done = await self._docker(
+                [*arguments, handle.sandbox_id, shell, "-c", command],
+                env=passed,
+                timeout_s=timeout_s,
+                output_limit=self._exec_config.output_limit_bytes,
             )
+        except asyncio.CancelledError:
+            with contextlib.suppress(SandboxError):
+                await self._docker(kill)
+            raise
+        if done.code is None:
+            await self._docker(kill)
             return SandboxExecResult(done.stdout, done.stderr, RUNTIME_RETURN_CODE, TIMEOUT)
         if done.code != 0 and done.stderr.lstrip().startswith(_DAEMON_ERRORS):
             return SandboxExecResult(done.stdout, done.stderr, RUNTIME_RETURN_CODE, RUNTIME_ERROR)
@@ -194,7 +206,8 @@ class DockerProvider:
         found = await self.exec(handle, 'printf %s "$HOME"' if in_home else "pwd", timeout_s=_CONTROL_TIMEOUT_SECONDS)
         if found.return_code != 0:
             raise SandboxError(f"cannot tell where {path!r} is in the sandbox: {(found.stderr or '').strip()}")
-        return posixpath.normpath(posixpath.join((found.stdout or "").strip() or "/", path.removeprefix("~").lstrip("/")))
+        below = path.removeprefix("~").lstrip("/") if in_home else path
+        return posixpath.normpath(posixpath.join((found.stdout or "").strip() or "/", below))
 
     async def _docker(
         self,
@@ -218,8 +231,11 @@ class DockerProvider:
 
     def _expect(self, done: Finished, what: str, hint: str | None = None) -> None:
         if done.code != 0:
-            why = "it took too long" if done.code is None else done.stderr.strip() or f"exit code {done.code}"
-            raise SandboxError(f"docker cannot {what}: {why}", hint=hint)
+            raise SandboxError(f"docker cannot {what}: {_why(done)}", hint=hint)
+
+
+def _why(failed: Finished) -> str:
+    return "it took too long" if failed.code is None else failed.stderr.strip() or f"exit code {failed.code}"
 
 
 def _settings(kind: type[Any], given: Any) -> Any:
