@@ -145,7 +145,7 @@ def paths(last: str, folder: Path) -> Iterator[tuple[str, str]]:
     """Files and folders that begin with `last`; hidden ones only when asked for."""
     typed = _unquoted(last)
     parent, beginning = os.path.split(typed)
-    base = folder / Path(parent).expanduser()
+    base = folder / os.path.expanduser(parent)
     try:
         with os.scandir(base) as entries:
             names = []

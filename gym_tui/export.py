@@ -17,7 +17,7 @@ def write_new(text: str, stem: str, suffix: str, *, name: str = "", folder: Path
     """
     folder = Path.cwd() if folder is None else folder
     if name:
-        named = folder / Path(name).expanduser()
+        named = folder / os.path.expanduser(name)
         named = named if named.suffix else named.with_suffix(suffix)
         if not _created(named, text):
             raise GymError(f"{named} exists, and nothing is overwritten", hint="choose another name", place=Place(str(named)))

@@ -6,13 +6,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from screens.widgets.columns import Column
+from screens.widgets.columns import Column, place
 from screens.widgets.filter_box import FilterBox
 from screens.widgets.key_table import KEYS, SCOPES, Key
 from screens.widgets.pane import Pane
@@ -45,9 +46,16 @@ def _matches(key: Key, shown: str, word: str) -> bool:
     return all(any(part in text.lower() for text in texts) for part in word.lower().split())
 
 
+_COLUMNS = (Column("keys", "KEY", 16), Column("what", "WHAT IT DOES"), Column("id", "ID", 24, keep=1))
+
+
 class _HelpRows:
-    def __init__(self, lines: Sequence[HelpLine]) -> None:
+    def __init__(self, lines: Sequence[HelpLine] = ()) -> None:
         self._lines = lines
+
+    def what(self, index: int) -> str:
+        """What the key of a row does."""
+        return self._lines[index].what
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -79,6 +87,7 @@ class HelpScreen(ModalScreen[None]):
         &:ansi { background: transparent; }
         & > Pane { width: 90%; max-width: 110; height: 85%; background: $surface; }
         & #about { height: auto; max-height: 6; padding: 0 2; color: $text-muted; display: none; }
+        & #whole { height: auto; padding: 0 2; display: none; }
         & #file { height: auto; padding: 0 2; color: $text-muted; }
     }
     """
@@ -93,11 +102,10 @@ class HelpScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Pane("Help", id="help"):
-            yield FilterBox("search the keys", id="search")
+            yield FilterBox("search the keys", id="search", anew=True)
             yield Static(safe(self._about.replace("`", "")), id="about", markup=False)
-            yield VirtualList(
-                [Column("keys", "KEY", 16), Column("what", "WHAT IT DOES"), Column("id", "ID", 24, keep=1)], id="keys"
-            )
+            yield VirtualList(_COLUMNS, id="keys")
+            yield Static(id="whole", markup=False)
             yield Static(
                 safe(f'other keys: {self._key_file}, for instance\n[keys]\n"app.quit" = "ctrl+x"'), id="file", markup=False
             )
@@ -120,6 +128,17 @@ class HelpScreen(ModalScreen[None]):
         rows = self.query_one("#keys", VirtualList)
         rows.show(_HelpRows(lines), keep_place=False)
         rows.display = bool(lines)
+        if not lines:
+            self.query_one("#whole").display = False
+
+    @on(VirtualList.Highlighted, "#keys")
+    def _show_whole(self, message: VirtualList.Highlighted) -> None:
+        """What does not fit into the list's line stands below it as well."""
+        rows, whole = message.list.rows, self.query_one("#whole", Static)
+        room = next((each.width for each in place(_COLUMNS, message.list.size.width) if each.column.name == "what"), 0)
+        text = rows.what(message.index) if isinstance(rows, _HelpRows) and message.index < len(rows) else ""
+        whole.display = cell_len(text) > room
+        whole.update(safe(text))
 
     @on(FilterBox.Filtered)
     def _filtered(self, message: FilterBox.Filtered) -> None:

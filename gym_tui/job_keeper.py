@@ -180,6 +180,8 @@ class JobKeeper:
             return
         if job.code in (0, None):
             self._app.tell(f"gym {name}: {'done' if job.code == 0 else 'ended'}")
+        elif job.stopped:
+            self._app.tell(f"gym {name}: stopped before its end; J shows its output", "warning")
         else:
             self._app.tell(
                 f"gym {name}: ended with {'signal' if job.code < 0 else 'exit code'} {abs(job.code)}; J shows its output", "error"

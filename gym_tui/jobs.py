@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import backend
-from backend.errors import GymError, Place, UsageError
+from backend.errors import ExitCode, GymError, Place, UsageError
 from backend.io.files import write_atomically
 from backend.io.json_codec import dumps, loads
 from backend.io.redact import Redactor, mask_command
@@ -59,6 +59,11 @@ class Job:
     @property
     def running(self) -> bool:
         return self.ended_at is None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it ended before its time because somebody wanted it: nothing has gone wrong."""
+        return self.code in (ExitCode.STOPPED_BY_RULE, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
 
     @property
     def command(self) -> str:

@@ -279,6 +279,8 @@ def _state(job: Job) -> tuple[str, str, str]:
         return "done", "good", signs.good
     if job.code is None:
         return "ended", "muted", signs.stopped
+    if job.stopped:
+        return "stopped", "warn", signs.stopped
     if job.code < 0:
         return f"signal {-job.code}", "bad", signs.failed
     return f"exit {job.code}", "bad", signs.failed

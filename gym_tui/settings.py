@@ -62,7 +62,7 @@ def shown_key_file() -> str:
     """Where the key file is, as people write it."""
     file = config_home(KEYS_FILE)
     own = os.environ.get("GYM_TUI_HOME")
-    return f"$GYM_TUI_HOME/{file.relative_to(Path(own).expanduser())}" if own else home_relative(file)
+    return f"$GYM_TUI_HOME/{file.relative_to(os.path.expanduser(own))}" if own else home_relative(file)
 
 
 def read_choices(file: Path | None = None) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -67,7 +68,7 @@ def evaluation_output(parsed: Parsed, folder: Path) -> Path | None:
         key, _, value = override.lstrip("+").partition("=")
         if key == "output_jsonl_fpath":
             output = value
-    return folder / Path(output).expanduser() if isinstance(output, str) and output else None
+    return folder / os.path.expanduser(output) if isinstance(output, str) and output else None
 
 
 def checked(words: Sequence[str]) -> Parsed | None:
@@ -93,7 +94,7 @@ def _go_to(app: WorkbenchApp, text: str) -> Action:
 
 
 def _open(app: WorkbenchApp, name: str) -> Action:
-    return partial(app.open_screen, *first_view(app.working_folder / Path(name).expanduser()))
+    return partial(app.open_screen, *first_view(app.working_folder / os.path.expanduser(name)))
 
 
 def _screen(app: WorkbenchApp, name: str) -> Action:

@@ -132,9 +132,10 @@ class ConfigScreen(ComparingScreen):
         self._problems.show(resolution.findings, resolution.paths)
         is_empty = not resolution.entries and all(layer.kind != "env_file" for layer in resolution.view.layers)
         self._tree.show(resolution, keep_place=not self._is_new, nothing=("No layer yet", _NO_LAYER) if is_empty else None)
-        self._is_new = False
+        if resolution.entries == self._entries:  # not what came back to front, before other words were taken
+            self._is_new = is_empty
         if is_empty:
-            self._layers.show_empty("No layer yet", "a adds one")
+            self._layers.show_nothing("No layer yet", "a adds one")
             self._problems.show_empty("Nothing to check yet")
         if self._wanted_entry is not None:
             self._layers.go_to_entry(self._wanted_entry)

@@ -63,6 +63,11 @@ class LayersPane(Pane):
         layers = sum(1 for line in rows.lines if line.layer is not None)
         self.set_heading(right=f"{layers} · {off} off" if off else str(layers), foot="spc on/off · < > move · a add")
 
+    def show_nothing(self, why: str, help_text: str) -> None:
+        """There are only the defaults: why, and the key that helps."""
+        self.show_empty(why, help_text)
+        self.set_heading(right="", foot="")
+
     def go_to_entry(self, entry: int) -> None:
         """Put the cursor on the layer of an entry."""
         rows = self.rows_list.rows

@@ -61,7 +61,9 @@ class TreePane(Pane):
 
     @property
     def row(self) -> TreeRow | None:
-        """The row under the cursor."""
+        """The row under the cursor; None where nothing is shown."""
+        if self._nothing is not None:
+            return None
         rows = self.rows_list.rows
         return rows.at(self.rows_list.cursor) if isinstance(rows, TreeRows) and self.rows_list.cursor < len(rows) else None
 
@@ -140,7 +142,9 @@ class TreePane(Pane):
         trees = self._resolution.trees
         if self._nothing is not None:
             self.show_empty(*self._nothing)
-        elif not tree.rows:
+            self.set_heading("Resolved", "", "")
+            return
+        if not tree.rows:
             error = next((finding for finding in self._resolution.findings if finding.severity == "error"), None)
             self.show_empty(
                 "Nothing can be resolved" if error else "Nothing is set", error.message if error else "a adds a layer"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from backend.rollouts.run_entry import DIED, DONE, FAILED, NO_RECORD, RUNNING, STOPPED, RunEntry
 from backend.rollouts.run_query import SORT_KEYS
@@ -61,16 +61,30 @@ def state_text(run: RunEntry) -> str:
     return run.state
 
 
+def shared_folder(runs: Iterable[RunEntry]) -> str:
+    """The folder that the names of all runs begin with, with its slash; empty where they have none in common."""
+    folders = {run.name.rpartition("/")[0] for run in runs}
+    folder = folders.pop() if len(folders) == 1 else ""
+    return f"{folder}/" if folder else ""
+
+
 class RunRows:
-    """Some runs in the order in which they are shown; `now` is what ages are measured from."""
+    """Some runs in the order in which they are shown, without the `folder` that all names begin with; `now` is what ages are from."""
 
     def __init__(
-        self, runs: Sequence[RunEntry] = (), now: float = 0.0, words: Sequence[str] = (), *, fuzzy: bool = False
+        self,
+        runs: Sequence[RunEntry] = (),
+        now: float = 0.0,
+        words: Sequence[str] = (),
+        *,
+        fuzzy: bool = False,
+        folder: str = "",
     ) -> None:
         self.runs = runs
         self._now = now
         self._words = tuple(words)
         self._fuzzy = fuzzy
+        self._folder = folder
         self._places = {run_key(run): index for index, run in enumerate(runs)}
 
     def __len__(self) -> int:
@@ -89,7 +103,7 @@ class RunRows:
         age = None if run.when is None else self._now - run.when
         cells = (
             Cell(state_text(run), style),
-            self._lit(run.name, "strong"),
+            self._lit(run.name, "strong", hidden=len(self._folder)),
             self._lit(run.benchmark or glyphs.current().nothing),
             self._lit(run.model or glyphs.current().nothing),
             Cell(score_text(run.headline), "plain" if final else "muted"),
@@ -100,5 +114,7 @@ class RunRows:
         )
         return Row(cells, sign, style)
 
-    def _lit(self, text: str, style: str = "plain") -> Cell:
-        return Cell(text, style, lit_letters(text, self._words, fuzzy=self._fuzzy) if self._words else ())
+    def _lit(self, text: str, style: str = "plain", hidden: int = 0) -> Cell:
+        """A cell with the letters that the words match, without its first `hidden` ones."""
+        lit = lit_letters(text, self._words, fuzzy=self._fuzzy) if self._words else ()
+        return Cell(text[hidden:], style, tuple(at - hidden for at in lit if at >= hidden))

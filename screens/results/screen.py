@@ -20,7 +20,7 @@ from screens.results.detail_pane import DetailPane
 from screens.results.finding import Batch, Found, look_again, run_key, search
 from screens.results.prefill import Prefill, go_on, run_again
 from screens.results.run_filter import Matches, matching_runs, nearest_names
-from screens.results.run_rows import COLUMNS, SORTABLE, RunRows
+from screens.results.run_rows import COLUMNS, SORTABLE, RunRows, shared_folder
 from screens.widgets import formatting
 from screens.widgets.background import Failure
 from screens.widgets.filter_box import FilterBox
@@ -192,7 +192,8 @@ class ResultsScreen(WorkbenchScreen):
         except GymError as error:
             self._filter_problem = f"{error.message}; {error.hint}" if error.hint else error.message
             self._matches = _without_mistake(ordered, self._filter, now)
-        rows = RunRows(self._matches.runs, now, self._matches.words, fuzzy=self._matches.fuzzy)
+        folder = shared_folder(self._runs.values())
+        rows = RunRows(self._matches.runs, now, self._matches.words, fuzzy=self._matches.fuzzy, folder=folder)
         key = self._list.cursor_key
         self._list.show(rows, keep_place=self._moved and key is not None and rows.index_of(key) is not None)
         if self._wanted is not None and self._list.move_to_key(self._wanted):
@@ -220,7 +221,8 @@ class ResultsScreen(WorkbenchScreen):
             pane.show_empty(f"No runs below {_named(self._folder)}", "r puts a first one on the command line")
         elif pane.state in (PaneState.READY, PaneState.LOADING):
             pane.show_loading(f"Looking for runs below {_named(self._place)} … {formatting.count(self._folders)} folders")
-        pane.set_heading(right=self._counted(shown, runs), foot=self._foot())
+        folder = shared_folder(self._runs.values()).rstrip("/")
+        pane.set_heading(f"Runs in {folder}" if folder else "Runs", self._counted(shown, runs), self._foot())
 
     def _counted(self, shown: int, runs: int) -> str:
         count = f"{formatting.count(shown)} of {formatting.count(runs)}" if self._filter else formatting.count(runs)

@@ -41,6 +41,11 @@ class RewardPane(Pane):
         if self.display and self.content_size.height:
             update_static(self.query_one("#reward-chart", Static), charts.reward_chart(shot, self.content_size.height))
 
+    def on_resize(self, _event: events.Resize) -> None:
+        """Also when the pane comes into view, which in a narrow terminal it is not: a run that is over is drawn only once."""
+        if self._shot is not None:
+            self.draw(self._shot)
+
     @on(events.Click, "#reward-chart")
     def _tell_bar(self, event: events.Click) -> None:
         chart = self.query_one("#reward-chart", Static)
@@ -82,11 +87,20 @@ class FailuresPane(Pane):
 class TokensPane(Pane):
     """Tokens and times per rollout, and the rate."""
 
+    def __init__(self, title: str, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(title, id=id, classes=classes)
+        self._shot: RunSnapshot | None = None
+
     def compose(self) -> ComposeResult:
         yield from super().compose()
         yield Static(id="token-chart", markup=False)
 
     def draw(self, shot: RunSnapshot) -> None:
+        self._shot = shot
         self.show_ready()
         if self.display:
             update_static(self.query_one("#token-chart", Static), charts.tokens_and_times(shot, self.content_size.width))
+
+    def on_resize(self, _event: events.Resize) -> None:
+        if self._shot is not None:
+            self.draw(self._shot)

@@ -171,7 +171,8 @@ class Board:
         self._startups: dict[str, tuple[EventStream, Startup]] = {}
         self._running: dict[str, StackView] = {}
         self._ended: OrderedDict[str, StackView] = OrderedDict()
-        self._last_lines: dict[tuple[str, str], str] = {}
+        self._last_lines: dict[tuple[str, str], tuple[float | None, str]] = {}
+        """Per server, when its log was written, and the last line then."""
         self._samples: dict[tuple[str, str], ServerSample] = {}
 
     def note(self, samples: Iterable[StackSample]) -> None:
@@ -241,7 +242,8 @@ class Board:
             code = startup.codes.get(view.server.name, view.server.code)
             server = replace(view.server, state="ended", code=code)
             last_line = self._last_line(view.key, server.log)
-            servers.append(replace(view, server=server, over=True, sample=None, last_line=last_line))
+            steps = startup.steps_of(server.name)
+            servers.append(replace(view, server=server, over=True, sample=None, steps=steps, last_line=last_line))
             self._histories.pop(view.key, None)
             self._samples.pop(view.key, None)
             self._last_lines.pop(view.key, None)
@@ -261,9 +263,12 @@ class Board:
         return startup
 
     def _last_line(self, key: tuple[str, str], log: str) -> str:
-        if key not in self._last_lines:
-            self._last_lines[key] = _end_of(log)
-        return self._last_lines[key]
+        """The end of a log, read anew when it was written since: the last words arrive after the server's end."""
+        written = _written(log)
+        known = self._last_lines.get(key)
+        if known is None or known[0] != written:
+            known = self._last_lines[key] = written, _end_of(log)
+        return known[1]
 
 
 def _written(log: str) -> float | None:

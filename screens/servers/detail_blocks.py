@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from screens.servers.board import ServerView, Snapshot, StackView
+from screens.servers.board import ServerView, StackView
 from screens.servers.stack_rows import FULL_LOAD, KINDS, error_share, state_of, uptime
-from screens.servers.startup import READY, Step
+from screens.servers.startup import READY
 from screens.widgets import formatting, glyphs
 from screens.widgets.plots import sparkline
 from screens.widgets.text_blocks import TextBlock
@@ -26,7 +26,8 @@ def server_blocks(view: ServerView, stack: StackView, now: float, shown_path: Ca
     if view.failed:
         text = view.last_line or "Its log is empty."
         blocks.append(TextBlock("end", text, f"{glyphs.current().failed} {state_of(view, stack).text}", "last line", "error"))
-    start = [TextBlock("start", table(list(_steps(view.steps, now)), frozenset({1})), "Start")] if view.steps else []
+    steps = list(_steps(view, stack.ended_at or now))
+    start = [TextBlock("start", table(steps, frozenset({1})), "Start")] if steps else []
     starts = view.server.state != READY and not view.ended
     blocks += [*(start if starts else ()), _facts(view, stack, now)]
     if view.probes and not view.ended:
@@ -36,7 +37,7 @@ def server_blocks(view: ServerView, stack: StackView, now: float, shown_path: Ca
     return [*blocks, *_callers(view), *(() if starts else start), _files(view, shown_path)]
 
 
-def stack_blocks(stack: StackView, snapshot: Snapshot, now: float, shown_path: Callable[[Path], str]) -> list[TextBlock]:
+def stack_blocks(stack: StackView, shown_path: Callable[[Path], str]) -> list[TextBlock]:
     """What is known of a stack."""
     record = stack.record
     blocks = []
@@ -126,15 +127,16 @@ def _growth(values: Sequence[float | None]) -> str:
     return _series([None if value is None else value - least for value in values], least / 10)
 
 
-def _steps(steps: Sequence[Step], now: float) -> Iterator[list[str]]:
+def _steps(view: ServerView, now: float) -> Iterator[list[str]]:
+    """The steps of the start with their times; the one in which the server ended is marked, and its time stands still."""
     signs = glyphs.current()
-    for step in steps:
+    last = signs.starting if not view.ended else signs.failed if view.failed else signs.stopped
+    for step in view.steps:
         if step.name == READY:
-            yield [f"{signs.good} {READY}", formatting.short_time(step.began - steps[0].began)]
-        elif step.seconds is None:
-            yield [f"{signs.starting} {step.name}", formatting.short_time(now - step.began)]
+            yield [f"{signs.good} {READY}", formatting.short_time(step.began - view.steps[0].began)]
         else:
-            yield [f"{signs.good} {step.name}", formatting.short_time(step.seconds)]
+            seconds = now - step.began if step.seconds is None else step.seconds
+            yield [f"{last if step is view.steps[-1] else signs.good} {step.name}", formatting.short_time(seconds)]
 
 
 def _callers(view: ServerView) -> Iterator[TextBlock]:

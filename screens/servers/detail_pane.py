@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.app import ComposeResult
 
-from screens.servers.board import ServerView, Snapshot, StackView
+from screens.servers.board import ServerView, StackView
 from screens.servers.detail_blocks import server_blocks, stack_blocks
 from screens.widgets.pane import Pane
 from screens.widgets.text_blocks import plain_text
@@ -28,7 +28,7 @@ class DetailPane(Pane):
         """Where the details stand."""
         return self.query_one("#detail-text", VirtualText)
 
-    def draw(self, snapshot: Snapshot, stack: StackView | None, view: ServerView | None) -> None:
+    def draw(self, stack: StackView | None, view: ServerView | None) -> None:
         """Show a server, without one its stack, without that nothing."""
         if stack is None:
             self._shown = None
@@ -37,12 +37,16 @@ class DetailPane(Pane):
             self.show_empty("Nothing under the cursor")
             return
         workbench = workbench_of(self)
-        now, shown_path = workbench.clock(), workbench.shown_path
-        blocks = server_blocks(view, stack, now, shown_path) if view else stack_blocks(stack, snapshot, now, shown_path)
+        shown_path = workbench.shown_path
+        blocks = server_blocks(view, stack, workbench.clock(), shown_path) if view else stack_blocks(stack, shown_path)
         key = (stack.record.id, view.server.name if view is not None else "")
         self.show_ready()
         self.set_heading(f"Detail  {view.server.name if view is not None else stack.title}", foot="y copies the part")
-        self.text.set_blocks(blocks, keep_place=key == self._shown)
+        text = self.text
+        stays_at_top = (text.cursor, text.scroll_offset.y) == (0, 0)
+        text.set_blocks(blocks, keep_place=key == self._shown)
+        if stays_at_top and text.cursor:
+            text.move_to(0)  # the part that was the first one is further down now: nobody has chosen to look at it
         self._shown = key
 
     def part_under_cursor(self) -> tuple[str, str] | None:

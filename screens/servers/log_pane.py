@@ -65,7 +65,7 @@ class LogPane(Pane):
     def compose(self) -> ComposeResult:
         yield from super().compose()
         yield VirtualText(id="log-text", kept_lines=KEPT_LINES)
-        yield FilterBox("search the log", id="log-search")
+        yield FilterBox("search the log", id="log-search", anew=True)
         yield FilterBox("words that lines must have; -word leaves lines out", id="log-filter")
 
     @property

@@ -34,6 +34,8 @@ FIRST_STACK = "env start --benchmark first_steps --model-type llama_cpp_model"
 """A command for somebody who has chosen nothing yet: it needs no key and no address."""
 CONFIRM_SECONDS = 5.0
 FOLLOW_SECONDS = 0.12
+STALE_SECONDS = 5.0
+"""What is younger is not called so: after a look at the help it is as good as new."""
 _AGE_SECONDS = 1.0
 
 
@@ -188,8 +190,9 @@ class ServersScreen(WorkbenchScreen):
     def _say_stale(self) -> None:
         if self._watching or self.snapshot is None or not self.snapshot.stacks:
             return
-        age = formatting.age(self.workbench.clock() - self._seen_at)
-        self._pane.show_stale(f"{'paused' if self.paused else 'stale'} {age}")
+        seconds = self.workbench.clock() - self._seen_at
+        word = "paused" if self.paused else "stale" if seconds >= STALE_SECONDS else ""
+        self._pane.show_stale(f"{word} {formatting.age(seconds)}" if word else "")
 
     # Drawing
 
@@ -216,7 +219,7 @@ class ServersScreen(WorkbenchScreen):
     def _draw_current(self) -> None:
         stack, view = self.current
         if self.snapshot is not None:
-            self._detail.draw(self.snapshot, stack, view)
+            self._detail.draw(stack, view)
         self.say_command(stopping.typed_command(stack.record) if stack is not None else "gym env status")
         self._follow_soon()
 

@@ -24,12 +24,12 @@ class Startup:
     """Events that it does not know change nothing, so that it reads what later versions write."""
 
     def __init__(self) -> None:
-        self.began: float | None = None
-        """Unix time at which the stack began to start."""
         self.codes: dict[str, int] = {}
         """Exit codes of servers that have ended; a negative one is a signal."""
         self.error = ""
         """Why the stack ended."""
+        self._ends: dict[str, float] = {}
+        """Unix times at which servers ended."""
         self._steps: dict[str, list[tuple[str, float]]] = {}
 
     def feed(self, events: Iterable[Mapping[str, Any]]) -> None:
@@ -40,17 +40,18 @@ class Startup:
                 self._take(event, float(at))
 
     def steps_of(self, server: str) -> tuple[Step, ...]:
-        """The steps of one server in their order, the last one `ready` once it answered."""
+        """The steps of one server in their order, the last one `ready` once it answered; with the server, its last step ends."""
         marks = self._steps.get(server, [])
         steps = [Step(name, began, max(0.0, ended - began)) for (name, began), (_, ended) in pairwise(marks)]
-        return (*steps, *(Step(name, began) for name, began in marks[-1:]))
+        end = self._ends.get(server)
+        return (*steps, *(Step(name, began, None if end is None else max(0.0, end - began)) for name, began in marks[-1:]))
 
     def _take(self, event: Mapping[str, Any], at: float) -> None:
         kind, name = event.get("type"), event.get("name")
         if kind == "stack.starting":
-            self.began = at
             self._steps.clear()
             self.codes.clear()
+            self._ends.clear()
             for server in _names(event):
                 self._begin(server, "preparing", at)
         elif kind == "environment.preparing":
@@ -68,7 +69,8 @@ class Startup:
         elif kind == "server.ended" and isinstance(name, str):
             code = event.get("code")
             self.codes[name] = code if isinstance(code, int) else 0
-        elif kind == "run.ended" or kind == "stack.ended":
+            self._ends[name] = at
+        elif kind == "stack.ended":
             self.error = str(event.get("error") or "")
 
     def _begin(self, server: str, step: str, at: float) -> None:

@@ -38,7 +38,7 @@ class ConversationPane(Pane):
 
     def compose(self) -> ComposeResult:
         yield from super().compose()
-        yield FilterBox("search", id="conversation-search")
+        yield FilterBox("search", id="conversation-search", anew=True)
         yield VirtualText(id="conversation-text")
 
     @property

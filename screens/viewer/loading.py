@@ -13,6 +13,7 @@ from backend.rollouts.rollout_file import RolloutFile
 from backend.rollouts.rollout_query import Query, Sort
 from backend.rollouts.rollout_search import Needle, RowTexts
 from backend.rollouts.rollout_tasks import TaskGroups
+from backend.rollouts.run_entry import DIED, DONE, FAILED, STOPPED, read_run
 from backend.rollouts.run_list import locate_run
 from screens.viewer.listing import Listing, RolloutListing, TaskListing, order_tasks
 from screens.widgets.background import Reporter
@@ -23,6 +24,7 @@ REPORT_EVERY = 0.25
 _GIVE_WAY = 0.02
 """Seconds of rest after a report: the loop draws it sooner when nobody else wants the interpreter."""
 FOLLOW_EVERY = 0.5
+_ENDS = {DONE: "the run is done", STOPPED: "the run was stopped", FAILED: "the run failed", DIED: "the run died"}
 _NEIGHBOURS = 8
 """Rows are read together when another one that is listed is among the next so many."""
 _ROWS_PER_CLOCK = 16
@@ -45,12 +47,17 @@ class Progress:
 
 
 class NoRolloutYet(GymError):
-    """A run whose file of rollouts is not there."""
+    """A run whose file of rollouts is not there: it has not come so far, or never will."""
 
     def __init__(self, paths: ResultPaths) -> None:
+        run = read_run(paths)
         failed = ", only failed attempts" if paths.failures.exists() else ""
-        super().__init__(f"no rollout yet{failed}")
+        end = _ENDS.get(run.state)
+        super().__init__(f"{end} without a rollout{failed}" if end else f"no rollout yet{failed}")
         self.rollouts = paths.rollouts
+        self.is_over = end is not None
+        self.reason = run.error or ""
+        """Why the run ended, if it said so."""
 
 
 class OpenFile:

@@ -165,15 +165,22 @@ class ReadingScreen(WorkbenchScreen):
         self.background.start("index", file.read_all, done=self._all_read, failed=self._open_failed, partly=self._read_so_far)
 
     def _await_rollouts(self, early: NoRolloutYet) -> None:
-        """Say that a run has no rollout yet, and open it when it has."""
+        """Say that a run has no rollout yet, or that it ended without one, and open it when it has: it may be resumed."""
         self._awaited = early.rollouts
-        self.tasks.show_empty(early.message, f"rollouts appear as they are written; {self._how_to_follow()}")
-        self.conversation.show_empty("there is no rollout yet", self._how_to_follow())
+        if early.is_over:
+            self.tasks.show_empty(early.message, f"{self._shown_key('app.results')} tells more of it")
+            self.conversation.show_empty(early.message, early.reason)
+        else:
+            self.tasks.show_empty(early.message, f"rollouts appear as they are written; {self._how_to_follow()}")
+            self.conversation.show_empty("there is no rollout yet", self._how_to_follow())
         self.query_one(SidePanes).show_nothing()
         self._wait_for_file()
 
     def _how_to_follow(self) -> str:
-        return f"{self.app.get_key_display(Binding(self._first_key('app.rollouts'), ''))} follows the run live"
+        return f"{self._shown_key('app.rollouts')} follows the run live"
+
+    def _shown_key(self, action: str) -> str:
+        return self.app.get_key_display(Binding(self._first_key(action), ""))
 
     def _wait_for_file(self) -> None:
         path, awaited = self._path, self._awaited

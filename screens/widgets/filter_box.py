@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from rich.segment import Segment
 from textual import events
 from textual.binding import Binding
+from textual.geometry import Region
 from textual.message import Message
+from textual.strip import Strip
 from textual.widgets import Input
 
+from screens.widgets import glyphs
+from screens.widgets.component_style import component_style
 from screens.widgets.key_table import bindings
 
 
 class FilterBox(Input):
-    """Hidden while empty and without the focus. Tells every change at once: filtering is never delayed."""
+    """Hidden while empty and without the focus. Tells every change at once: filtering is never delayed.
+
+    A sign in its margin tells it from the lines that it stands below.
+    """
 
     BINDINGS = [  # noqa: RUF012 - the type is Textual's
         *bindings("filter"),
@@ -19,9 +29,11 @@ class FilterBox(Input):
         Binding("down", "to_list", show=False),
     ]
     DEFAULT_CSS = """
-    FilterBox, FilterBox:focus { display: none; height: 1; border: none; padding: 0 1; background: transparent; }
+    FilterBox, FilterBox:focus { display: none; height: 1; border: none; padding: 0 1 0 2; background: transparent; }
     FilterBox.-open { display: block; }
+    FilterBox > .filter-box--prompt { color: $text-accent; text-style: bold; }
     """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"filter-box--prompt"}
 
     class Filtered(Message):
         """The text is another one; `done` when it was confirmed."""
@@ -47,13 +59,25 @@ class FilterBox(Input):
         def control(self) -> FilterBox:
             return self.box
 
-    def __init__(self, placeholder: str, *, id: str | None = None) -> None:
+    def __init__(self, placeholder: str, *, id: str | None = None, anew: bool = False) -> None:
         super().__init__(placeholder=placeholder, id=id, select_on_focus=False)
+        self._anew = anew
+        """Whether what is typed after opening takes the place of the text, as in a search, and is not added to it, as in a filter."""
 
     def open(self) -> None:
         """Show the box and take the focus."""
         self.add_class("-open")
         self.focus()
+        if self._anew:
+            self.action_select_all()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The line as Textual draws it, with the sign in its left margin."""
+        strips = super().render_lines(crop)
+        if strips and (crop.x, crop.y) == (0, 0):
+            sign = Segment(glyphs.current().prompt, component_style(self, "filter-box--prompt"))
+            strips[0] = Strip.join([Strip([sign], 1), strips[0].crop(1)])
+        return strips
 
     def clear_and_close(self) -> bool:
         """Take the filter away; False when there was none."""

@@ -18,6 +18,7 @@ class Glyphs:
     neutral: str = "·"
     unknown: str = "?"
     cursor: str = "▸"
+    prompt: str = "›"
     folded: str = "▸"
     unfolded: str = "▾"
     mark: str = "*"
@@ -41,7 +42,7 @@ class Glyphs:
 
 UNICODE = Glyphs()
 ASCII = Glyphs(
-    up="O", starting="o", stopped=".", failed="x", warning="!", good="v", neutral=".", unknown="?", cursor=">", folded="+",
+    up="O", starting="o", stopped=".", failed="x", warning="!", good="v", neutral=".", unknown="?", cursor=">", prompt=">", folded="+",
     unfolded="-", mark="*", full="#", empty="_", between="%", bar="#", bar_rest=".", ellipsis="~", rule="-", gutter="|",
     running=">", enter="<", nothing="-", minus="-", plus_minus="+-", times="x", dash="-", arrow=">",
 )  # fmt: skip

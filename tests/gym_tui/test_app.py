@@ -19,7 +19,7 @@ from gym_tui.themes import OWN
 from screens.widgets.key_table import KEYS, SCOPES
 from screens.widgets.virtual_list import VirtualList
 from tests.gym_tui.small_screens import SmallScreen, small_workbench
-from tests.workbench import heartbeat, lines, settle, text_of, workbench
+from tests.workbench import NARROW, WIDE, heartbeat, lines, settle, text_of, workbench
 
 
 def options(app: WorkbenchApp) -> list[str]:
@@ -89,6 +89,20 @@ def test_help_lists_every_key_once_and_narrows_by_words() -> None:
     found = [line.name for line in help_lines(list(SCOPES), shown, "COPY command") if line.name]
     assert found == ["screen.copy_command", "jobs.copy_command"]
     assert help_lines(list(SCOPES), shown, "no such thing") == []
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+async def test_help_shows_what_its_columns_cut(tmp_path: Path, size: tuple[int, int]) -> None:
+    app = workbench(tmp_path, "results")
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        await pilot.press("question_mark", "slash", *"servers.restart", "enter", "home", "down")
+        end = "has ended at once"
+        await settle(pilot, lambda: end in text_of(app))
+        assert app.screen.query_one("#whole").region.height >= 1
+        await pilot.press("slash", *"app.help", "enter", "home", "down")
+        await settle(pilot, lambda: end not in text_of(app) and "all keys, with a search" in text_of(app))
+        assert not app.screen.query_one("#whole").display
 
 
 async def test_help_begins_with_the_focused_widget_and_shows_keys_as_bound_now(tmp_path: Path) -> None:

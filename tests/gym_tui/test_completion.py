@@ -41,6 +41,7 @@ def test_after_gym_only_headless_commands() -> None:
         ("eval run --lim", ["eval run --limit "]),
         ("eval run --limit 3 --lim", []),
         ("eval run --model-api", []),
+        ("eval run --input ~nobody-of-this-name/", []),
         ("quit x", []),
     ],
 )

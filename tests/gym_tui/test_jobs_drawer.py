@@ -171,6 +171,29 @@ async def test_steering_a_run_takes_no_focus_away(tmp_path: Path) -> None:
         assert app.notices[-1][1:] == ("error", "gym eval control: ended with exit code 1; J shows its output")
 
 
+@pytest.mark.parametrize(
+    ("code", "state", "notice"),
+    [
+        (4, "stopped", ("warning", "gym eval run: stopped before its end; J shows its output")),
+        (130, "stopped", ("warning", "gym eval run: stopped before its end; J shows its output")),
+        (3, "exit 3", ("error", "gym eval run: ended with exit code 3; J shows its output")),
+        (-9, "signal 9", ("error", "gym eval run: ended with signal 9; J shows its output")),
+    ],
+)
+async def test_a_run_that_somebody_stopped_has_not_failed(tmp_path: Path, code: int, state: str, notice: tuple[str, str]) -> None:
+    app = small_workbench(tmp_path)
+    log = tmp_path / "job.log"
+    log.touch()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        job = Job("job", ("eval", "run"), tmp_path, log, 1, 1.0, 1.0, code=code, ended_at=2.0)
+        app.jobs.all.append(job)
+        app.jobs._tell_end(job)
+        assert app.notices[-1][1:] == notice
+        await pilot.press("J")
+        await settle(pilot, lambda: state in text_of(app))
+
+
 async def test_a_command_runs_in_the_folder_it_is_for_and_again_there(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()

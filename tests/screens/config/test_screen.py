@@ -17,6 +17,7 @@ from screens.config.side_panes import LayersPane, ProblemsPane, WhyPane
 from screens.config.tree_pane import TreePane
 from screens.widgets.frame import CommandEcho
 from screens.widgets.pane import Pane, PaneState
+from screens.widgets.virtual_list import VirtualList
 from screens.widgets.workbench import Target
 from tests.config_samples import MATH, SECRET, write_config
 from tests.run_folders import write_run
@@ -156,6 +157,21 @@ async def test_without_layers_it_says_what_to_do(tmp_path: Path, monkeypatch: py
         assert "Add a benchmark (a) or mark entries in Catalog (1)" in text_of(app)
         await pilot.press("space", "d", "v", "}", "y", "f", "c", "i")
         await settle(pilot)
+        # nor is there a place in the defaults to speak of
+        assert (pane(app).heading, pane(app).right, pane(app, "layers").right) == ("Resolved", "", "")
+        assert why(app) == [] and pane(app, "why").heading == "Why"
+
+
+async def test_another_configuration_begins_at_its_top(folder: Path) -> None:
+    """Also where the screen comes back to front, and so resolves what it had once more, when it is given other words."""
+    app = app_for(folder)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("down", "down")
+        app.switch_mode("results")
+        await settle(pilot)
+        await opened(app, pilot)
+        assert pane(app).query_one("#tree-list", VirtualList).cursor == 0
 
 
 async def test_secrets_are_dots_everywhere(folder: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from backend.io.result_paths import ResultPaths
 from backend.rollouts.run_entry import STATES, Headline, RunEntry
-from screens.results.run_rows import COLUMNS, RunRows, sign_of, state_text
+from screens.results.run_rows import COLUMNS, RunRows, shared_folder, sign_of, state_text
 from screens.widgets import glyphs
 from screens.widgets.columns import place
 from screens.widgets.virtual_list import Cell
@@ -77,3 +78,25 @@ def test_rows_are_found_by_their_files() -> None:
 def test_columns_leave_in_the_order_of_their_weight(width: int, gone: set[str]) -> None:
     shown = {placed.column.name for placed in place(COLUMNS, width)}
     assert {column.name for column in COLUMNS} - shown == gone
+
+
+@pytest.mark.parametrize(
+    ("names", "folder"),
+    [
+        ([], ""),
+        (["a"], ""),
+        (["a", "b"], ""),
+        (["results/a", "results/b"], "results/"),
+        (["results/deep/a", "results/deep/b"], "results/deep/"),
+        (["results/a", "results/deep/b"], ""),
+        (["results/a", "b"], ""),
+    ],
+)
+def test_the_folder_of_all_runs(names: list[str], folder: str) -> None:
+    assert shared_folder([replace(run(), name=name) for name in names]) == folder
+
+
+def test_names_stand_without_the_folder_of_all_and_stay_lit() -> None:
+    rows = RunRows([replace(run(), name="results/first")], words=("res", "ir"), folder="results/")
+    name = rows.row(0).cells[1]
+    assert isinstance(name, Cell) and (name.text, name.lit) == ("first", (1, 2))

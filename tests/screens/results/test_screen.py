@@ -167,7 +167,7 @@ async def test_nothing_matched_names_what_is_near(root: Path) -> None:
         assert of(app).query_one(FilterBox).display and of(app).query_one(FilterBox).value == "broqe"
         await pilot.press("q", "x")
         await settle(pilot)
-        assert lines(app)[2].split() == ["│", "broqeqx", "│"], "what is typed stays in sight, and letters stay letters"
+        assert lines(app)[2].split() == ["│›", "broqeqx", "│"], "what is typed stays in sight, and letters stay letters"
         assert "No run under the cursor" in pane(app, "detail").message_text
         await pilot.press("escape")
         await settle(pilot)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from gym_tui.app import WorkbenchApp
 from screens.rollouts.screen import RolloutsScreen
@@ -344,6 +345,22 @@ async def test_hostile_text_everywhere(tmp_path: Path) -> None:
             await pilot.resize_terminal(*size)
             await settle(pilot)
             assert not _DRIVING.search(text_of(app))
+
+
+async def test_charts_that_come_into_view_with_a_larger_terminal_are_drawn(tmp_path: Path) -> None:
+    """Of a run that is over, which is drawn once, while the terminal was narrow and another screen was in front."""
+    path = live_run(tmp_path, done=12, total=12, state="done")
+    app = workbench(path, "rollouts", now=AT)
+    async with app.run_test(size=NARROW) as pilot:
+        await settle(pilot)
+        app.open_screen("results")
+        await settle(pilot)
+        await pilot.resize_terminal(*WIDE)
+        app.open_screen("rollouts")
+        await settle(pilot, lambda: "11 scored" in text_of(app))
+        chart = str(screen_of(pilot).query_one("#reward-chart", Static).content)
+        assert "┤" in chart and "11 tasks with a score" in chart
+        assert len(chart.splitlines()) == screen_of(pilot).query_one("#rewards", Pane).content_size.height
 
 
 _DRIVING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,16 +86,46 @@ def test_a_stack_that_ends_stays_with_its_last_words() -> None:
     record = with_logs(stack())
     board = Board()
     board.look([record], NOW)
-    ended = [{"type": "server.ended", "name": "math_with_judge", "code": 1, "t": NOW}]
+    ended = [
+        {"type": "server.ended", "name": "math_with_judge", "code": 1, "t": NOW},
+        {"type": "stack.ended", "error": "math_with_judge died", "t": NOW},
+    ]
     write_events(Path(record.events), [*start_events(record), *ended])
     snapshot = board.look([], NOW + 1)
     (view,) = snapshot.stacks
     assert view.ended_at == NOW + 1
-    assert snapshot.running == ()
+    assert snapshot.running == () and view.error == "math_with_judge died"
     broken, fine = snapshot.server(RS), snapshot.server((RS[0], "simple_agent"))
     assert broken is not None and broken.failed and broken.server.code == 1
     assert broken.last_line.endswith("POST /verify 200 9 ms task=19 rep=3")
     assert fine is not None and fine.ended and not fine.failed
+
+
+def test_last_words_that_arrive_after_the_end_are_not_missed() -> None:
+    ended = tuple(replace(each, state="ended" if each.name == "math_with_judge" else each.state) for each in stack().servers)
+    record = with_logs(stack(servers=ended), {"math_with_judge": []})
+    log = Path(next(each.log for each in record.servers if each.name == "math_with_judge"))
+    board = Board()
+    first = board.look([record], NOW).server(RS)
+    assert first is not None and first.ended and first.last_line == ""
+    log.write_text("SyntaxError: invalid syntax\n")
+    second = board.look([record], NOW).server(RS)
+    assert second is not None and second.last_line == "SyntaxError: invalid syntax"
+    log.write_text("SyntaxError: invalid syntax\nbye\n")
+    os.utime(log, (NOW, NOW))
+    third = board.look([], NOW).server(RS)
+    assert third is not None and third.over and third.last_line == "bye"
+
+
+def test_the_step_in_which_a_server_ended_ends_with_it() -> None:
+    record = with_logs(stack(servers=tuple(replace(each, state="starting", phase_since=NOW - 3) for each in stack().servers)))
+    board = Board()
+    board.look([record], NOW)
+    ended = {"type": "server.ended", "name": "math_with_judge", "code": 1, "t": NOW - 1}
+    write_events(Path(record.events), [*start_events(record), ended])
+    view = board.look([], NOW + 100).server(RS)
+    assert view is not None and view.failed
+    assert (view.steps[-1].name, view.steps[-1].seconds) == ("importing", 2.0)
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,9 @@ from screens.servers.screen import FIRST_STACK, ServersScreen
 from screens.widgets.filter_box import FilterBox
 from screens.widgets.pane import Pane, PaneState
 from screens.widgets.virtual_list import VirtualList
+from screens.widgets.virtual_text import VirtualText
 from screens.widgets.workbench import Target
-from tests.server_samples import LOG, forget, keep, samples, server, stack, with_logs
+from tests.server_samples import LOG, forget, keep, samples, server, stack, start_events, with_logs, write_events
 from tests.workbench import NARROW, NOW, WIDE, NotingWorkbench, heartbeat, noting_workbench, settle, text_of
 
 pytestmark = pytest.mark.slow
@@ -265,6 +266,25 @@ async def test_steps_of_a_start_are_told() -> None:
         assert "✓ preparing  200 ms" in text_of(app) and "◐ importing   3.1 s" in text_of(app)
         keep(replace(record, state="ready", servers=with_logs(stack()).servers))
         await settle(pilot, lambda: "● up" in text_of(app).split("math_with_judge")[1])
+        details = screen_of(pilot).query_one("#detail-text", VirtualText)
+        await settle(pilot, lambda: details.blocks[0].head == "Server")
+        assert (details.cursor, details.scroll_offset.y) == (0, 0)  # nobody has asked to look at the steps, which are below now
+
+
+async def test_the_step_in_which_a_server_died_does_not_go_on(measured: dict[str, Any]) -> None:
+    starting = tuple(replace(each, state="starting", phase="importing", phase_since=NOW - 9) for each in stack().servers)
+    record = running(servers=starting, state="starting")
+    app = desk()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot, lambda: "◐ importing" in text_of(app))
+        end = {"type": "server.ended", "name": "math_with_judge", "code": 1, "t": NOW - 2}
+        write_events(Path(record.events), [*start_events(record), end])
+        forget(record)
+        await settle(pilot, lambda: "✗ exit 1" in text_of(app))
+        details = screen_of(pilot).query_one("#detail-text", VirtualText)
+        assert details.blocks[0].kind == "error" and (details.cursor, details.scroll_offset.y) == (0, 0)
+        start = next(block.body for block in details.blocks if block.head == "Start")
+        assert start.splitlines()[-1].split() == ["✗", "importing", "7.0", "s"]
 
 
 async def test_watching_stops_where_nobody_can_see_it(measured: dict[str, Any]) -> None:
@@ -276,6 +296,7 @@ async def test_watching_stops_where_nobody_can_see_it(measured: dict[str, Any]) 
         screen, pane = screen_of(pilot), screen_of(pilot).query_one("#servers", Pane)
         app.post_message(AppBlur())
         await settle(pilot, lambda: pane.state is PaneState.STALE)
+        assert "stale" not in text_of(app)
         measured["math_with_judge"] = {"latency_ms": 99.0}
         now[0] += 14
         await settle(pilot, lambda: "stale 14 s" in text_of(app))

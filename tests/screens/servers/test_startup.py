@@ -31,7 +31,6 @@ def test_steps_have_their_seconds() -> None:
     assert steps == [("preparing", 12.0), ("launching", 0.1), ("importing", 1.0), ("setting up", 0.5), ("ready", None)]
     assert folded.steps_of("model") == (Step("preparing", 100.0),)
     assert folded.steps_of("other") == ()
-    assert folded.began == 100.0
 
 
 def test_the_last_step_goes_on() -> None:
@@ -40,12 +39,19 @@ def test_the_last_step_goes_on() -> None:
 
 def test_ends_are_kept() -> None:
     folded = startup([*EVENTS, {"type": "server.ended", "t": 120.0, "name": "rs", "code": -9}])
-    assert folded.codes == {"rs": -9}
+    assert folded.codes == {"rs": -9} and folded.error == ""
+    folded.feed([{"type": "stack.ended", "t": 120.1, "error": "rs ended by SIGKILL"}])
+    assert folded.error == "rs ended by SIGKILL"
+
+
+def test_the_last_step_ends_with_its_server() -> None:
+    folded = startup([*EVENTS[:4], {"type": "server.ended", "t": 115.1, "name": "rs", "code": 1}])
+    assert folded.steps_of("rs")[-1] == Step("importing", 112.1, 3.0)
 
 
 def test_a_new_start_begins_anew() -> None:
     folded = startup([*EVENTS, {"type": "server.ended", "t": 120.0, "name": "rs", "code": -9}, EVENTS[0] | {"t": 200.0}])
-    assert (folded.codes, folded.steps_of("rs"), folded.began) == ({}, (Step("preparing", 200.0),), 200.0)
+    assert (folded.codes, folded.steps_of("rs")) == ({}, (Step("preparing", 200.0),))
 
 
 _VALUES = st.one_of(

@@ -157,6 +157,17 @@ def test_a_run_that_has_written_no_rollout_yet(tmp_path: Path) -> None:
     assert OpenFile(path).is_run
 
 
+@pytest.mark.parametrize(
+    ("state", "says"), [("failed", "the run failed"), ("stopped", "the run was stopped"), ("done", "the run is done")]
+)
+def test_a_run_that_ended_without_a_rollout(tmp_path: Path, state: str, says: str) -> None:
+    path = live_run(tmp_path, done=0, state=state)
+    path.unlink()
+    with pytest.raises(NoRolloutYet) as early:
+        OpenFile(path)
+    assert early.value.message == f"{says} without a rollout" and early.value.is_over
+
+
 def test_a_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("screens.viewer.loading.FOLLOW_EVERY", 0.01)
     path, told = tmp_path / "m.jsonl", Told()

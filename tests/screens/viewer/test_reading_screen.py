@@ -50,6 +50,18 @@ async def test_a_run_with_failed_attempts_only_says_so(tmp_path: Path) -> None:
         assert "no rollout yet, only failed attempts" in desk.pane("tasks").message_text
 
 
+async def test_a_run_that_failed_before_its_first_rollout_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("screens.viewer.loading.FOLLOW_EVERY", 0.05)
+    path = live_run(tmp_path, done=0, state="failed", error="the endpoint [/x] is no URL\x1b[2J")
+    path.unlink()
+    async with viewing(path) as desk:
+        assert "the run failed without a rollout" in desk.pane("tasks").message_text
+        assert "7 tells more of it" in desk.text and "follows the run live" not in desk.text
+        assert "the endpoint [/x] is no URL" in desk.pane("conversation").message_text
+        path.write_text(json.dumps(record(0, 0, 1.0, [message("assistant", "resumed!")])) + "\n")
+        await settle(desk.pilot, lambda: "0 · repeat 1" in desk.title)
+
+
 async def test_a_rollout_that_is_asked_for_is_shown_when_it_appears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("screens.viewer.loading.FOLLOW_EVERY", 0.05)
     path = live_run(tmp_path, done=0)

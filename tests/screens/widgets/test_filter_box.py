@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from textual import on
 from textual.app import App
+from textual.geometry import Region
 from textual.widget import Widget
 
+from screens.widgets import glyphs
 from screens.widgets.filter_box import FilterBox
 
 
@@ -103,3 +106,40 @@ async def test_hostile_text_can_be_pasted() -> None:
         box(app).value = "[/red][bold \x1b]0;x\x07"
         await pilot.pause()
         assert app.told[-1][0] == "[/red][bold \x1b]0;x\x07"
+
+
+@pytest.mark.parametrize(("signs", "sign"), [(glyphs.UNICODE, "›"), (glyphs.ASCII, ">")])
+async def test_a_sign_tells_it_from_the_lines_around_it(signs: glyphs.Glyphs, sign: str) -> None:
+    app = Bench()
+    glyphs.use(signs)
+    try:
+        async with app.run_test(size=(20, 4)) as pilot:
+            box(app).open()
+            await pilot.press("a", "b")
+            await pilot.pause()
+            (line,) = box(app).render_lines(Region(0, 0, 20, 1))
+            assert line.text.rstrip() == f"{sign} ab" and line.cell_length == box(app).region.width
+            assert box(app).render_lines(Region(4, 0, 4, 1))[0].text.strip() == ""
+    finally:
+        glyphs.use(glyphs.UNICODE)
+
+
+class SearchBench(Bench):
+    def compose(self) -> Any:
+        yield FilterBox("words", id="box", anew=True)
+        yield Item()
+
+
+@pytest.mark.parametrize(("bench", "text"), [(Bench, "oldnew"), (SearchBench, "new")])
+async def test_a_search_begins_anew_and_a_filter_goes_on(bench: type[Bench], text: str) -> None:
+    app = bench()
+    async with app.run_test() as pilot:
+        box(app).open()
+        await pilot.press(*"old", "enter")
+        await pilot.pause()
+        assert not box(app).has_focus and box(app).value == "old"
+        box(app).open()
+        await pilot.pause()
+        assert box(app).value == "old"
+        await pilot.press(*"new")
+        assert box(app).value == text
