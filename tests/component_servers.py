@@ -10,6 +10,7 @@ import httpx
 
 from nemo_gym.config_types import BaseServerConfig
 from nemo_gym.server_utils import ServerClient, SimpleServer
+from tests.loopback import serving
 
 HEAD = BaseServerConfig(host="127.0.0.1", port=0)
 
@@ -34,6 +35,12 @@ async def client_of(server: SimpleServer) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app=application_of(server))
     async with httpx.AsyncClient(transport=transport, base_url="http://component") as client:
         yield client
+
+
+async def ask(server: SimpleServer, path: str, body: dict[str, Any]) -> httpx.Response:
+    """The answer of `server`, behind a real socket, to one POST."""
+    async with serving(application_of(server)) as url, httpx.AsyncClient(timeout=30) as client:
+        return await client.post(url + path, json=body)
 
 
 def place(kind: str, url: str) -> dict[str, Any]:

@@ -5,10 +5,31 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TextIO
 
 from backend.errors import GymError
 from backend.io.text import printable
+
+
+class PrintableStream:
+    """Writes to `stream` what cannot drive a terminal; everything else is the stream's own."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write `text`; returns its length."""
+        self._stream.write(printable(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write each of `lines`."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def say(text: str = "") -> None:

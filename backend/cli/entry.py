@@ -8,6 +8,20 @@ if sys.platform == "win32":
     sys.exit("Error: gym needs Linux or macOS; on Windows, run it in WSL (https://learn.microsoft.com/windows/wsl)")
 let_interrupts_kill()
 
-from backend.cli.main import main  # noqa: E402 - only now: it imports much
+from backend.cli import main as command_line  # noqa: E402 - only now: it imports much
+from backend.cli.console import PrintableStream  # noqa: E402
+from backend.errors import ExitCode  # noqa: E402
 
 __all__ = ["main"]
+
+
+def main() -> int:
+    """Run this process' command line; whatever is written to standard error, logs and tracebacks too, may hold foreign text."""
+    if sys.stderr is not None:
+        sys.stderr = PrintableStream(sys.stderr)
+    try:
+        return command_line.main()
+    except KeyboardInterrupt:  # a second one, while the first was told
+        return ExitCode.INTERRUPTED
+    finally:
+        let_interrupts_kill()  # the interpreter's end is no place for exceptions

@@ -5,6 +5,7 @@ Nothing is written but that file, beside the run's output.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +63,19 @@ class PreparedDataset:
     path: Path
     rows: int
     """Lines written, repeats included."""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...]
+    _parts: tuple[tuple[int, int], ...]
+    """The lines of each dataset, and its `num_repeats`."""
+
+    def repeats(self, limit: int | None = None) -> int:
+        """How many lines, of the first `limit` or of all, are there because of `num_repeats`."""
+        left = self.rows if limit is None else limit
+        repeats = 0
+        for lines, num_repeats in self._parts:
+            taken = min(lines, left)
+            left -= taken
+            repeats += taken - math.ceil(taken / num_repeats)
+        return repeats
 
 
 def all_declared_datasets(tree: Mapping[str, Any]) -> Iterator[DatasetDeclaration]:
@@ -122,18 +135,18 @@ def prepare_split(
     """
     target = paths.prepared_dataset(split)
     sources = [_source(declaration, roots) for declaration in declarations]
-    rows = 0
+    parts: list[tuple[int, int]] = []
     warnings = []
     with replacing(target.absolute()) as output:
         for declaration, source in zip(declarations, sources, strict=True):
             written, with_agent = _write_dataset(declaration, source, roots, output)
-            rows += written
+            parts.append((written, declaration.num_repeats))
             if with_agent:
                 warnings.append(
                     f"{source}: agent_ref was dropped from {with_agent} row(s); "
                     "rows are routed by the instance that declares them, and agent_ref in datasets is deprecated"
                 )
-    return PreparedDataset(target, rows, tuple(warnings))
+    return PreparedDataset(target, sum(lines for lines, _ in parts), tuple(warnings), tuple(parts))
 
 
 def _write_dataset(declaration: DatasetDeclaration, source: Path, roots: Sequence[Path], output: BinaryIO) -> tuple[int, int]:

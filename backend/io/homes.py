@@ -38,7 +38,7 @@ def usable(folder: Path) -> Path | None:
 def _home(kind: str, variable: str, below_user: str) -> Path:
     own = os.environ.get("GYM_TUI_HOME")
     if own:
-        return Path(own).expanduser() / kind
+        return Path(os.path.expanduser(own)) / kind
     base = os.environ.get(variable)
     try:
         return (Path(base) if base else Path.home() / below_user) / APPLICATION

@@ -8,6 +8,7 @@ inside URLs, secret parameters of query strings and bearer tokens are masked in 
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,8 +61,11 @@ _PEM_LINE_ENDS = re.compile(r"(?:\\[nr]|\s)+")
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token)\s+(?P<value>\S+)")
 # `Basic` is a word of prose; what follows it is a credential only after the header's name.
 _BEARER = re.compile(r"(?i)(?P<scheme>\bbearer|authorization\W{1,5}basic)\s+(?P<value>[A-Za-z0-9._~+/=-]{8,})")
-# An unencoded `@` belongs to the user or the password: the last one before the path ends them.
-_URL_CREDENTIALS = re.compile(r"""://(?P<user>[^\s/:"'<>]*):(?P<value>[^\s/"'<>]+)@""")
+# An unencoded `@` belongs to the user or the password: the last one before the path ends them. What follows the colon and is no port is a
+# password even when a `/` is in it.
+_URL_CREDENTIALS = re.compile(
+    r"""://(?P<user>(?!\[)[^\s/:"'<>]*):(?P<value>[^\s/"'<>]+(?=@)|(?!\d*[/?#])[^\s"'<>]{1,200}(?=@))@"""
+)
 _QUERY = re.compile(r"""(?P<lead>[?&;#](?P<key>[\w.%-]{1,80})=)(?P<value>[^&\s#"'<>\\]+)""")
 _IN_BRACES = re.compile(
     r"""(?P<lead>(?<![\w.-])(?P<key>[\w.-]+)["']?\s*:\s*)(?P<value>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\[[^\]]*\]|[^\s,{}\[\]"'][^,{}\[\]]*)"""
@@ -114,6 +118,11 @@ def collect_secrets(tree: Any) -> frozenset[str]:
 def is_maskable(value: str) -> bool:
     """Whether a secret is long and particular enough to be masked wherever it turns up in text."""
     return len(value) >= MIN_SECRET_LENGTH and value.lower() not in PLACEHOLDERS and not value.startswith("${")
+
+
+def basic_credentials(user: str, password: str) -> str:
+    """What the `Basic` scheme of HTTP sends (RFC 7617), in UTF-8."""
+    return base64.b64encode(f"{user}:{password}".encode("utf-8", "replace")).decode("ascii")
 
 
 class Redactor:
@@ -224,10 +233,12 @@ def _secrets_of(value: Any, parent: Any = None, *, inside_secret: bool = False) 
             yield value
             if scheme := _SCHEME.fullmatch(value.strip()):
                 yield scheme["value"]
-        in_url = _URL_CREDENTIALS.finditer(value) if "://" in value else ()
+        in_url = list(_URL_CREDENTIALS.finditer(value)) if "://" in value else []
         in_query = (match for match in _QUERY.finditer(value) if is_secret_key(match["key"])) if "=" in value else ()
         for match in (*in_url, *in_query):
             yield from (match["value"], unquote(match["value"]))
+        for match in in_url:
+            yield basic_credentials(unquote(match["user"]), unquote(match["value"]))
     elif inside_secret:
         yield _digits(value)
 

@@ -41,6 +41,7 @@ from backend.responses.to_chat import (
     chat_params_from_responses,
     in_think_tags,
     without_empty_tools,
+    without_row_extra,
 )
 from backend.responses.usage import (
     NeMoGymResponseInputTokensDetails,
@@ -55,6 +56,7 @@ __all__ = [
     "chat_completion_body",
     "split_responses_input_output_items",
     "without_empty_tools",
+    "without_row_extra",
 ]
 
 _THOUGHT = re.compile(r"<think>(.*?)</think>", re.DOTALL)
@@ -156,7 +158,7 @@ class ResponsesConverter(BaseModel):
 
     def postprocess_assistant_message_dict(self, message_dict: dict[str, Any]) -> list[Any]:
         """Output items of an assistant message of a request or an answer, with text or a list of parts."""
-        message = {**message_dict, "content": _joined_text(message_dict.get("content"))}
+        message = {**message_dict, **_joined_parts(message_dict.get("content"))}
         return self.output_items_from_message(NeMoGymChoice.model_validate({"message": message}).message)
 
     def chat_completion_to_responses_create_params(
@@ -293,10 +295,17 @@ def _for_training(item: BaseModel, message: NeMoGymChatCompletionMessageForTrain
     return _TRAINING_CLASSES.get(type(item), type(item)).model_validate({**item.model_dump(), **tokens})
 
 
-def _joined_text(content: Any) -> str | None:
+def _joined_parts(content: Any) -> dict[str, Any]:
+    """The content of an assistant message as fields of a message whose content is text."""
     if content is None or isinstance(content, str):
-        return content
-    return "".join(part["text"] for part in content if part["type"] == "text")
+        return {"content": content}
+    joined = {"text": "", "refusal": ""}
+    for part in content:
+        kind = part["type"]
+        if kind not in joined:
+            raise NotImplementedError(f"a part of type `{kind}` in an assistant message has no counterpart in the Responses API")
+        joined[kind] += part[kind]
+    return {"content": joined["text"], **({"refusal": joined["refusal"]} if joined["refusal"] else {})}
 
 
 def _input_content(content: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:

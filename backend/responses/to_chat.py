@@ -5,6 +5,7 @@ What Chat Completions cannot express raises `NotImplementedError` naming it, so 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,12 +71,33 @@ def chat_params_from_responses(
 def chat_completion_body(
     params: NeMoGymChatCompletionCreateParamsNonStreaming, *, model: str, extra_body: dict[str, Any]
 ) -> dict[str, Any]:
-    """The body that is sent to an endpoint: the keys that were set and are not null, over `extra_body`, with `model`.
+    """The body that is sent to an endpoint: the keys that were set and are not null, over those of the row and of `extra_body`, with `model`.
 
     Without tools, what is said about tools is left out: stricter endpoints refuse an empty list or a choice among none.
     """
-    body = {key: value for key, value in params.model_dump(exclude_unset=True).items() if value is not None}
-    return extra_body | without_empty_tools(body) | {"model": model}
+    body, row_extra = without_row_extra(
+        {key: value for key, value in params.model_dump(exclude_unset=True).items() if value is not None}
+    )
+    return extra_body | row_extra | without_empty_tools(body) | {"model": model}
+
+
+def without_row_extra(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """`body` without what its row adds to the call, and that: `metadata.extra_body`, the JSON text of an object, such as `{"seed": 0}`.
+
+    It is meant for whoever makes the call, and endpoints refuse metadata that they do not keep. Raises ValueError for other text.
+    """
+    metadata = dict(body.get("metadata") or {})
+    text = metadata.pop("extra_body", None)
+    if text is None:
+        return body, {}
+    try:
+        extra = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        extra = None
+    if not isinstance(extra, dict):
+        raise ValueError(f"metadata.extra_body must be the JSON text of an object, not {text:.60}")
+    rest = {key: value for key, value in body.items() if key != "metadata"}
+    return rest | ({"metadata": metadata} if metadata else {}), extra
 
 
 def without_empty_tools(body: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -15,6 +16,7 @@ import aiohttp
 from backend.config.resolution import ServerInstance
 from backend.errors import GymError
 from backend.io.redact import Redactor
+from backend.servers.addresses import split_credentials
 from backend.servers.http_client import http_session
 from backend.servers.server_events import ModelEndpointState
 
@@ -58,10 +60,16 @@ def model_endpoints(servers: Sequence[ServerInstance]) -> list[ModelEndpoint]:
 
 
 def _check_url(url: str, key: str) -> None:
-    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # brackets without an end, a port that is no number
+        usable = False
+    if not usable:
+        encode = "; in a user or password, write / as %2F, @ as %40, : as %3A" if "@" in url else ""
         raise GymError(
             f"{key} is not an http:// or https:// URL: {Redactor().text(url)}",
-            hint="give --model-url one such as http://localhost:8000/v1",
+            hint=f"give --model-url one such as http://localhost:8000/v1{encode}",
         )
 
 
@@ -93,20 +101,24 @@ async def wait_for_endpoints(
         waiting = [endpoint for endpoint, state in zip(waiting, states, strict=True) if state.state == "unreachable"]
         if not waiting:
             return
-        if time.monotonic() - began + PROBE_INTERVAL_SECONDS > limit_seconds:
+        left = limit_seconds - (time.monotonic() - began)
+        if left <= 0:
             reasons = {state.url: state.reason for state in states}
             raise GymError(
                 f"no model endpoint answered within {limit_seconds:g} s: "
                 + ", ".join(f"{endpoint.shown} (from {endpoint.key}): {reasons[endpoint.shown]}" for endpoint in waiting),
-                hint="start the model server, or correct the address with --model-url",
+                hint="start the model server, or correct the address with --model-url; "
+                "++model_endpoint_readiness_timeout_seconds=… waits longer, 0 not at all",
             )
-        await asyncio.sleep(PROBE_INTERVAL_SECONDS)
+        await asyncio.sleep(min(PROBE_INTERVAL_SECONDS, left))
 
 
 async def _probe(endpoint: ModelEndpoint) -> ModelEndpointState:
     try:
         timeout = aiohttp.ClientTimeout(total=PROBE_TIMEOUT_SECONDS)
-        async with http_session().get(endpoint.probe_url, timeout=timeout, allow_redirects=False):
+        url, authorization = split_credentials(endpoint.probe_url)
+        headers = {"Authorization": authorization} if authorization else None
+        async with http_session().get(url, timeout=timeout, headers=headers, allow_redirects=False):
             return ModelEndpointState(endpoint.shown, endpoint.key, "answering")
     except (aiohttp.ClientSSLError, aiohttp.ClientConnectorCertificateError):
         return ModelEndpointState(endpoint.shown, endpoint.key, "answering")
@@ -118,10 +130,15 @@ async def _probe(endpoint: ModelEndpoint) -> ModelEndpointState:
         reason = getattr(error, "os_error", error)
         if isinstance(reason, socket.gaierror):
             return ModelEndpointState(endpoint.shown, endpoint.key, "unknown host", reason.strerror or "name not known")
-        return ModelEndpointState(endpoint.shown, endpoint.key, "unreachable", getattr(reason, "strerror", None) or str(reason))
+        return ModelEndpointState(endpoint.shown, endpoint.key, "unreachable", _words_for(reason))
     except aiohttp.InvalidURL as error:
         raise GymError(
             f"{endpoint.key} is not a URL: {endpoint.shown}", hint="give one such as http://localhost:8000/v1"
         ) from error
     except aiohttp.ClientError:
         return ModelEndpointState(endpoint.shown, endpoint.key, "answering")
+
+
+def _words_for(error: OSError) -> str:
+    """What the system calls the error; event loops put the address into its place."""
+    return os.strerror(error.errno) if error.errno else str(error)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import re
 import time
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -20,8 +21,9 @@ from pydantic import BaseModel, Field, PrivateAttr, ValidationError
 from yarl import URL
 
 from backend.io.json_codec import loads
-from backend.io.redact import Redactor
+from backend.io.redact import PLACEHOLDERS, Redactor, collect_secrets
 from backend.responses.schema import *  # noqa: F403 - this module is all names of the schema, by contract
+from backend.servers.addresses import split_credentials
 from backend.servers.server_utils import MAX_NUM_TRIES, request
 
 logger = logging.getLogger(__name__)
@@ -37,6 +39,7 @@ DEFAULT_TIMEOUT_SECONDS = 3600.0
 BAD_ANSWER_STATUS = 502
 """Status given to an answer of 200 that holds an error, or nothing usable."""
 _MAX_LOGGED_CHARS = 200
+_SEED = re.compile(rb"\bseed\b")
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 8.0
 _SECONDS_BETWEEN_REPORTS = 1.0
@@ -62,11 +65,13 @@ class NeMoGymAsyncOpenAI(BaseModel):
     pauses, or after the `Retry-After` that the endpoint asks for; a status of 500 and an error in the body of a 200 three
     times in all; every other status not at all. Raises `aiohttp.ClientResponseError` with `.status` and `.response_content`
     (the first 2000 characters of the body), the connection error, or TimeoutError. A caller that is cancelled gives up at once, and
-    so does what the endpoint does for it: the connection is closed.
+    so does what the endpoint does for it: the connection is closed. An endpoint that refuses a `seed` by name is asked without one.
     """
 
     base_url: str
+    """May hold `user:password@`; that is sent as basic authentication where there is no key, and stands in no message."""
     api_key: str
+    """Sent as a bearer token. With credentials in the URL, a placeholder such as `dummy` is no key."""
     internal: bool = False
     max_connection_retries: int | None = None
     """Upper bound of retries after connection failures; None leaves it to the budget."""
@@ -76,6 +81,7 @@ class NeMoGymAsyncOpenAI(BaseModel):
     """For one attempt, from connecting to the last byte; None waits for as long as the connection stands."""
 
     _last_report: float = PrivateAttr(default=float("-inf"))
+    _refuses_seed: bool = PrivateAttr(default=False)
 
     async def create_models(self) -> Any:
         """`GET /models`."""
@@ -83,22 +89,27 @@ class NeMoGymAsyncOpenAI(BaseModel):
 
     async def create_chat_completion(self, **body: Any) -> dict[str, Any]:
         """`POST /chat/completions`; an answer without choices is a failure."""
-        return await self._call("POST", self._url("/chat/completions"), body, must_have="choices")
+        return await self._ask("/chat/completions", body, must_have="choices")
 
     async def create_completion(self, **body: Any) -> dict[str, Any]:
         """`POST /completions`; an answer without choices is a failure."""
-        return await self._call("POST", self._url("/completions"), body, must_have="choices")
+        return await self._ask("/completions", body, must_have="choices")
 
     async def create_response(self, **body: Any) -> dict[str, Any]:
         """`POST /responses`; an answer without a list of output items is a failure."""
-        return await self._call("POST", self._url("/responses"), body, must_have="output")
+        return await self._ask("/responses", body, must_have="output")
 
     async def create_tokenize(self, **body: Any) -> dict[str, Any]:
         """`POST /tokenize`, which vLLM serves beside `/v1`."""
-        return await self._call("POST", self.base_url.rstrip("/").removesuffix("/v1") + "/tokenize", body)
+        return await self._call("POST", self._url("").removesuffix("/v1") + "/tokenize", body)
 
     def _url(self, path: str) -> str:
-        return self.base_url.rstrip("/") + path
+        return split_credentials(self.base_url)[0].rstrip("/") + path
+
+    def _authorization(self) -> str:
+        _, basic = split_credentials(self.base_url)
+        has_key = bool(self.api_key) and self.api_key.lower() not in PLACEHOLDERS
+        return basic if basic and not has_key else f"Bearer {self.api_key}"
 
     def validated(self, answer_class: type[Answer], answer: dict[str, Any]) -> Answer:
         """An answer as `answer_class`; one of another form raises `aiohttp.ClientResponseError` naming the first wrong fields."""
@@ -106,10 +117,31 @@ class NeMoGymAsyncOpenAI(BaseModel):
             return answer_class.model_validate(answer)
         except ValidationError as error:
             details = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:3])
-            url = URL(self.base_url)
+            url = URL(self._url(""))
             info = aiohttp.RequestInfo(url, "POST", CIMultiDictProxy(CIMultiDict()), url)
             text = f"the endpoint's answer is not a {answer_class.__name__}: {details}"
             raise _response_error(info, BAD_ANSWER_STATUS, "", self._masked(text)) from None
+
+    async def _ask(self, path: str, body: dict[str, Any], must_have: str) -> dict[str, Any]:
+        """An answer to `body`; once an endpoint has refused a seed and nothing else, no call has one, which is told once."""
+        if self._refuses_seed:
+            body.pop("seed", None)
+        try:
+            return await self._call("POST", self._url(path), body, must_have)
+        except aiohttp.ClientResponseError as error:
+            refused = error.status in (400, 422) and body.pop("seed", None) is not None
+            if not (refused and _SEED.search(error.response_content)):  # type: ignore[attr-defined]
+                raise
+            status = error.status
+        answer = await self._call("POST", self._url(path), body, must_have)
+        if not self._refuses_seed:
+            self._refuses_seed = True
+            logger.warning(
+                "[model_refusal url=%s status=%d] the endpoint refuses `seed`: calls go without it, so repeats may be alike",
+                self._masked(self._url(path)),
+                status,
+            )
+        return answer
 
     async def _call(self, method: str, url: str, body: dict[str, Any] | None, must_have: str | None = None) -> Any:
         began = time.monotonic()
@@ -144,7 +176,7 @@ class NeMoGymAsyncOpenAI(BaseModel):
         return pause if elapsed + pause <= self.retry_budget_seconds else None
 
     async def _exchange(self, method: str, url: str, body: dict[str, Any] | None, must_have: str | None) -> Any:
-        headers = {**self.default_headers, "Authorization": f"Bearer {self.api_key}"}
+        headers = {**self.default_headers, "Authorization": self._authorization()}
         try:
             # This client has a retry rule of its own, so the transport below makes one attempt.
             async with asyncio.timeout(self.timeout_seconds) as limit:
@@ -205,7 +237,7 @@ class NeMoGymAsyncOpenAI(BaseModel):
         )
 
     def _masked(self, text: str) -> str:
-        return Redactor([self.api_key, *self.default_headers.values()]).text(text)
+        return Redactor([*collect_secrets(self.base_url), self.api_key, *self.default_headers.values()]).text(text)
 
 
 def _response_error(info: aiohttp.RequestInfo, status: int, reason: str, text: str) -> aiohttp.ClientResponseError:

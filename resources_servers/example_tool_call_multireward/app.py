@@ -1,4 +1,7 @@
-"""One tool call, judged in three parts, so that training can tell a wrong argument from a wrong form."""
+"""One tool call, judged in three parts, so that training can tell a wrong argument from a wrong form.
+
+The tool is that of `example_single_tool_call`, written out again: each example stands alone, to be copied as the start of another environment.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -101,21 +100,11 @@ class LlamaCppModel(SimpleResponsesAPIModel):
             defaults["seed"] = self.config.seed
         if params.max_tokens is None and params.max_completion_tokens is not None:
             defaults["max_tokens"] = params.max_completion_tokens
-        wanted = _extra_body(params.metadata)
-        params = params.model_copy(update={"metadata": None})
-        body = chat_completion_body(params, model=self._model_name, extra_body=defaults | self.config.extra_body | wanted)
+        body = chat_completion_body(params, model=self._model_name, extra_body=defaults | self.config.extra_body)
+        body.pop("metadata", None)
         async with self._queue:
             answer = await self._client.create_chat_completion(**body)
         return self._client.validated(NeMoGymChatCompletion, {**answer, "model": self._model_name})
-
-
-def _extra_body(metadata: dict[str, str] | None) -> dict[str, Any]:
-    """What a row's `metadata.extra_body`, JSON text, adds to the call: a seed for each repeat, for instance."""
-    try:
-        extra = json.loads((metadata or {}).get("extra_body") or "{}")
-    except ValueError:
-        return {}
-    return extra if isinstance(extra, dict) else {}
 
 
 def find_weights(model_path: str | None, folders: list[Path]) -> Path:
@@ -125,7 +114,7 @@ def find_weights(model_path: str | None, folders: list[Path]) -> Path:
     """
     if not model_path or model_path.strip().lower() in ("", "null", "none"):
         return _bundled_weights()
-    wanted = Path(model_path).expanduser()
+    wanted = Path(os.path.expanduser(model_path))
     candidates = [wanted] if wanted.is_absolute() else [folder / wanted for folder in folders]
     path = next((candidate for candidate in candidates if candidate.is_file()), None)
     if path is None:

@@ -18,7 +18,7 @@ from nemo_gym.openai_utils import (
     NeMoGymResponseCreateParamsNonStreaming,
     complete_usage,
 )
-from nemo_gym.responses_converter import chat_completion_body, without_empty_tools
+from nemo_gym.responses_converter import chat_completion_body, without_empty_tools, without_row_extra
 from nemo_gym.server_utils import is_nemo_gym_fastapi_entrypoint
 
 NO_RESPONSES_ROUTE = b" (an endpoint that speaks only Chat Completions needs --model-type inference_provider)"
@@ -66,7 +66,8 @@ class SimpleModelServer(SimpleResponsesAPIModel):
 
     async def responses(self, body: NeMoGymResponseCreateParamsNonStreaming = Body()) -> NeMoGymResponse:
         """One call in the Responses dialect."""
-        request = self.config.extra_body | self._request(body) | {"model": self.config.openai_model}
+        wanted, row_extra = without_row_extra(self._request(body))
+        request = self.config.extra_body | row_extra | wanted | {"model": self.config.openai_model}
         async with self._slots:
             try:
                 answer = await self._client.create_response(**request)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
-import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -26,12 +22,11 @@ from nemo_gym.base_resources_server import (
     BaseVerifyResponse,
     SimpleResourcesServer,
 )
-from nemo_gym.config_types import BaseServerConfig
 from nemo_gym.rollout_observability import TrajectoryRecord
-from nemo_gym.server_utils import SESSION_ID_KEY, ServerClient, global_aiohttp_client_exit
-from responses_api_agents.simple_agent.app import SimpleAgent, SimpleAgentConfig
-
-HEAD = BaseServerConfig(host="127.0.0.1", port=0)
+from nemo_gym.server_utils import SESSION_ID_KEY, global_aiohttp_client_exit
+from responses_api_agents.simple_agent.app import SimpleAgent
+from tests.component_servers import application_of, make_server, message, place
+from tests.loopback import serving_in_thread
 
 
 class RainRequest(BaseModel):
@@ -151,56 +146,27 @@ def call(name: str, arguments: Any, call_id: str = "c1") -> dict[str, Any]:
     return {"type": "function_call", "name": name, "arguments": text, "call_id": call_id}
 
 
-def message(text: str) -> dict[str, Any]:
-    part = {"type": "output_text", "text": text, "annotations": []}
-    return {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}
-
-
 REASONING = {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "hm"}], "status": "completed"}
-
-
-@contextmanager
-def serving(app: FastAPI) -> Iterator[int]:
-    """`app` on a loopback port, in a thread."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    while not server.started:
-        time.sleep(0.005)
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
 
 
 class Stack:
     """The three servers of a test."""
 
-    def __init__(self, weather: Weather, model: ScriptedModel, ports: dict[str, int]) -> None:
+    def __init__(self, weather: Weather, model: ScriptedModel, urls: dict[str, str]) -> None:
         self.weather = weather
         self.model = model
         self.config = {
-            "weather": {"resources_servers": {"weather": {"host": "127.0.0.1", "port": ports["weather"]}}},
-            "model": {"responses_api_models": {"scripted": {"host": "127.0.0.1", "port": ports["model"]}}},
+            "weather": place("resources_servers", urls["weather"]),
+            "model": place("responses_api_models", urls["model"]),
         }
 
     def agent(self, kind: type[SimpleAgent] = SimpleAgent, **settings: Any) -> httpx.AsyncClient:
-        config = SimpleAgentConfig(
-            host="127.0.0.1",
-            port=0,
-            entrypoint="app.py",
-            name="simple_agent",
-            resources_server={"type": "resources_servers", "name": "weather"},
-            model_server={"type": "responses_api_models", "name": "model"},
-            **settings,
-        )
-        agent = kind(config=config, server_client=ServerClient(HEAD, self.config))
-        app = agent.setup_webserver()
-        agent.setup_exception_middleware(app)
-        return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://agent")
+        servers = {
+            "resources_server": {"type": "resources_servers", "name": "weather"},
+            "model_server": {"type": "responses_api_models", "name": "model"},
+        }
+        agent = make_server(kind, {"name": "simple_agent", **servers, **settings}, self.config)
+        return httpx.AsyncClient(transport=httpx.ASGITransport(app=application_of(agent)), base_url="http://agent")
 
     async def respond(self, **settings: Any) -> dict[str, Any]:
         async with self.agent(**settings) as agent:
@@ -215,13 +181,9 @@ class Stack:
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[Stack]:
-    config = BaseResourcesServerConfig(host="127.0.0.1", port=0, entrypoint="app.py", name="weather")
-    weather = Weather(config=config, server_client=ServerClient(HEAD, {}))
-    app = weather.setup_webserver()
-    weather.setup_exception_middleware(app)
-    model = ScriptedModel()
-    with serving(app) as weather_port, serving(model.app) as model_port:
-        yield Stack(weather, model, {"weather": weather_port, "model": model_port})
+    weather, model = make_server(Weather, {"name": "weather"}), ScriptedModel()
+    with serving_in_thread(application_of(weather)) as weather_url, serving_in_thread(model.app) as model_url:
+        yield Stack(weather, model, {"weather": weather_url, "model": model_url})
 
 
 @pytest.fixture
@@ -293,7 +255,7 @@ async def test_cookies_of_the_caller_reach_the_tools_and_come_back(stack: Stack)
     stack.model.turns = [[call("rain", {"city": "Oslo"})], [message("No.")]]
     name = "Weather___weather"
     async with stack.agent() as agent, httpx.AsyncClient() as outside:
-        port = stack.config["weather"]["resources_servers"]["weather"]["port"]
+        port = stack.config["weather"]["resources_servers"]["any"]["port"]
         seeded = await outside.post(f"http://127.0.0.1:{port}/seed_session", json={})
         session = seeded.cookies[name]
         before = dict(stack.weather.calls)

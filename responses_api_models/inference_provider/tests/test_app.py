@@ -6,9 +6,10 @@ import httpx
 import pytest
 import yaml
 
-from nemo_gym.config_types import BaseServerConfig
-from nemo_gym.server_utils import ServerClient, global_aiohttp_client_exit
+from nemo_gym.server_utils import global_aiohttp_client_exit
 from responses_api_models.inference_provider.app import InferenceProvider, InferenceProviderConfig
+from tests import component_servers
+from tests.component_servers import application_of, make_server
 from tests.loopback import Reply, chat_answer, endpoint, serving
 
 QUESTION = {"input": [{"role": "user", "content": "hi"}]}
@@ -20,26 +21,13 @@ async def _closed_session():
     await global_aiohttp_client_exit()
 
 
-def application(base_url, **settings):
-    config = InferenceProviderConfig(
-        host="127.0.0.1",
-        port=1,
-        entrypoint="app.py",
-        name="policy_model",
-        base_url=base_url,
-        api_key="sk-0123456789",
-        model="ours",
-        **settings,
-    )
-    server = InferenceProvider(config=config, server_client=ServerClient(BaseServerConfig(host="127.0.0.1", port=1), {}))
-    app = server.setup_webserver()
-    server.setup_exception_middleware(app)
-    return app
+def model_server(base_url, **settings):
+    endpoint_keys = {"base_url": base_url, "api_key": "sk-0123456789", "model": "ours"}
+    return make_server(InferenceProvider, {"name": "policy_model", **endpoint_keys, **settings})
 
 
 async def ask(upstream_url, body=QUESTION, path="/v1/responses", **settings):
-    async with serving(application(upstream_url, **settings)) as url, httpx.AsyncClient(timeout=30) as client:
-        return await client.post(url + path, json=body)
+    return await component_servers.ask(model_server(upstream_url, **settings), path, body)
 
 
 def test_the_shipped_config_fits():
@@ -159,7 +147,7 @@ async def test_bodies_that_cannot_be_served(body, status, named):
 
 async def test_calls_beyond_the_limit_wait():
     async with endpoint(Reply(body=chat_answer(), delay=0.05)) as upstream:
-        app = application(upstream.base_url, num_concurrent_requests=2)
+        app = application_of(model_server(upstream.base_url, num_concurrent_requests=2))
         async with serving(app) as url, httpx.AsyncClient() as client:
             answers = await asyncio.gather(*(client.post(f"{url}/v1/responses", json=QUESTION) for _ in range(8)))
     assert [answer.status_code for answer in answers] == [200] * 8
@@ -186,7 +174,7 @@ async def test_every_dialect_also_as_a_stream():
 async def test_a_caller_that_leaves_ends_the_calls_to_an_overloaded_endpoint():
     async with (
         endpoint(Reply(429, b"busy", {"Retry-After": "1"})) as upstream,
-        serving(application(upstream.base_url)) as url,
+        serving(application_of(model_server(upstream.base_url))) as url,
         httpx.AsyncClient() as client,
     ):
         with pytest.raises(httpx.ReadTimeout):

@@ -58,6 +58,8 @@ def test_a_relative_path_is_looked_for_in_each_folder(tmp_path):
 def test_what_is_missing_or_wrong_says_what_to_type(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match=r"no weights at `gpt-4`(?s:.*)--model null"):
         find_weights("gpt-4", [tmp_path])
+    with pytest.raises(ConfigError, match=r"no weights at `~nobody-of-this-name/w\.gguf`"):
+        find_weights("~nobody-of-this-name/w.gguf", [tmp_path])
     (tmp_path / "w.gguf").write_bytes(b"PK\x03\x04")
     with pytest.raises(ConfigError, match="not a GGUF file"):
         find_weights("w.gguf", [tmp_path])

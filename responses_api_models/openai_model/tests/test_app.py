@@ -5,9 +5,10 @@ import httpx
 import pytest
 import yaml
 
-from nemo_gym.config_types import BaseServerConfig
-from nemo_gym.server_utils import ServerClient, global_aiohttp_client_exit
+from nemo_gym.server_utils import global_aiohttp_client_exit
 from responses_api_models.openai_model.app import SimpleModelServer, SimpleModelServerConfig
+from tests import component_servers
+from tests.component_servers import application_of, make_server
 from tests.loopback import Reply, chat_answer, endpoint, responses_answer, serving
 
 QUESTION = {"input": [{"role": "user", "content": "hi"}]}
@@ -20,26 +21,13 @@ async def _closed_session():
     await global_aiohttp_client_exit()
 
 
-def application(base_url, **settings):
-    config = SimpleModelServerConfig(
-        host="127.0.0.1",
-        port=1,
-        entrypoint="app.py",
-        name="policy_model",
-        openai_base_url=base_url,
-        openai_api_key="sk-0123456789",
-        openai_model="ours",
-        **settings,
-    )
-    server = SimpleModelServer(config=config, server_client=ServerClient(BaseServerConfig(host="127.0.0.1", port=1), {}))
-    app = server.setup_webserver()
-    server.setup_exception_middleware(app)
-    return app
+def model_server(base_url, **settings):
+    endpoint_keys = {"openai_base_url": base_url, "openai_api_key": "sk-0123456789", "openai_model": "ours"}
+    return make_server(SimpleModelServer, {"name": "policy_model", **endpoint_keys, **settings})
 
 
 async def ask(upstream_url, body=QUESTION, path="/v1/responses", **settings):
-    async with serving(application(upstream_url, **settings)) as url, httpx.AsyncClient(timeout=30) as client:
-        return await client.post(url + path, json=body)
+    return await component_servers.ask(model_server(upstream_url, **settings), path, body)
 
 
 def test_the_shipped_config_fits():
@@ -126,7 +114,7 @@ async def test_refused_keys_and_broken_endpoints():
 
 async def test_calls_beyond_the_limit_wait():
     async with endpoint(Reply(body=responses_answer(), delay=0.05)) as upstream:
-        app = application(upstream.base_url, max_concurrent_requests=3)
+        app = application_of(model_server(upstream.base_url, max_concurrent_requests=3))
         async with serving(app) as url, httpx.AsyncClient() as client:
             answers = await asyncio.gather(*(client.post(f"{url}/v1/responses", json=QUESTION) for _ in range(9)))
     assert [answer.status_code for answer in answers] == [200] * 9

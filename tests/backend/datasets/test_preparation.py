@@ -135,6 +135,7 @@ def test_repeats_order_and_reserved_keys(workshop: Workshop) -> None:
     assert rows == [{**row, "task_source": "toy_rs"} for row in expected]
     assert [list(row) for row in rows] == [["n", "task_source"]] * 5
     assert prepared.rows == 5
+    assert [prepared.repeats(limit) for limit in (None, 1, 2, 3, 4, 5, 9)] == [2, 0, 1, 1, 2, 2, 2]
     assert len(prepared.warnings) == 1 and "1 row(s)" in prepared.warnings[0] and "a.jsonl" in prepared.warnings[0]
 
 
@@ -181,8 +182,9 @@ def test_a_missing_benchmark_file_says_how_to_make_it(workshop: Workshop) -> Non
     assert not workshop.prepared.exists()
 
 
+NUMBERS = st.integers(-(2**63), 2**64 - 1)  # integers beyond 64 bits are read as floats
 ROWS = st.lists(
-    st.dictionaries(st.sampled_from(["q", "agent_ref", "task_source", "n"]), st.none() | st.integers() | st.text(max_size=5)),
+    st.dictionaries(st.sampled_from(["q", "agent_ref", "task_source", "n"]), st.none() | NUMBERS | st.text(max_size=5)),
     min_size=1,
     max_size=5,
 )

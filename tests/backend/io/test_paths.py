@@ -54,6 +54,11 @@ def test_a_path_is_read_below_the_first_root_that_has_it(tmp_path: Path) -> None
     assert resolve_path(tmp_path / "elsewhere", roots) == tmp_path / "elsewhere"
 
 
+def test_a_home_of_a_user_that_there_is_not_is_a_plain_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GYM_TUI_HOME", "~nobody-of-this-name/gym")
+    assert cache_home("x") == Path("~nobody-of-this-name/gym/cache/x")
+
+
 def test_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GYM_TUI_HOME", str(tmp_path))
     assert cache_home("catalog") == tmp_path / "cache" / "catalog"

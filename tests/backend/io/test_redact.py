@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import string
 import time
@@ -156,6 +157,9 @@ def test_the_token_of_an_authorization_header_is_a_secret_without_its_scheme() -
         ("http://host:8080/a@b", "http://host:8080/a@b"),
         ('{"url":"http://host:8080","mail":"a@b"}', '{"url":"http://host:8080","mail":"a@b"}'),
         ("http://[::1]:8080/v1", "http://[::1]:8080/v1"),
+        ("http://[::1]:8080/a@b", "http://[::1]:8080/a@b"),
+        ("http://user:pa/ss@host/x", "http://user:****@host/x"),
+        ("http://u:a/b@h1/x, http://h2:80/c@d", "http://u:****@h1/x, http://h2:80/c@d"),
         ("GET /v1?api_key=a&n=1&access_token=b HTTP/1.1", "GET /v1?api_key=****&n=1&access_token=**** HTTP/1.1"),
         ("https://h/v1?key=AIza-1#top", "https://h/v1?key=****#top"),
         ('"https://h/?a=1&amp;API-Key=x%20y"', '"https://h/?a=1&amp;API-Key=****"'),
@@ -175,6 +179,8 @@ def test_secrets_in_a_url_of_the_tree_are_known_encoded_and_decoded() -> None:
         redactor.text("hunter@2hunter hunter%402hunter abc+12345 abc%2B12345 longlonglong")
         == f"{MASK} {MASK} {MASK} {MASK} longlonglong"
     )
+    basic = base64.b64encode(b"u:hunter@2hunter").decode()
+    assert redactor.text(f"an endpoint that repeats Basic {basic}") == f"an endpoint that repeats Basic {MASK}"
 
 
 @given(st.text(string.ascii_letters + string.digits + string.punctuation, min_size=1))
@@ -235,7 +241,7 @@ def shape(value: Any) -> Any:
     return [shape(item) for item in value] if isinstance(value, list) else None
 
 
-@pytest.mark.parametrize("piece", ["a", "://", "://a", ":", "&a", "&a=", "bearer ", "a@", "{a", " ", "?token=", "-"])
+@pytest.mark.parametrize("piece", ["a", "://", "://a", "://a:b/", ":", "&a", "&a=", "bearer ", "a@", "{a", " ", "?token=", "-"])
 def test_the_time_for_a_long_line_is_linear(piece: str) -> None:
     redactor = Redactor([PEM, "sk-12345678"])
     line = "{://u:" + piece * (200_000 // len(piece))

@@ -256,5 +256,39 @@ def test_an_assistant_message_with_parts_becomes_items():
     assert (thought.summary[0].text, said.content[0].text, call.call_id) == ("t", "ab", "c1")
 
 
+def test_a_refusal_among_the_parts_of_an_assistant_message_is_kept():
+    parts = [{"type": "text", "text": "a"}, {"type": "refusal", "refusal": "no"}]
+    refused, said = CONVERTER.postprocess_assistant_message_dict({"role": "assistant", "content": parts})
+    assert (refused.content[0].refusal, said.content[0].text) == ("no", "a")
+    with pytest.raises(NotImplementedError, match="a part of type `image_url` in an assistant message"):
+        CONVERTER.postprocess_assistant_message_dict({"role": "assistant", "content": [{"type": "image_url"}]})
+
+
+@given(st.lists(texts, min_size=1, max_size=4))
+def test_the_parts_of_a_tools_output_survive_both_ways(parts):
+    output = [{"type": "input_text", "text": text} for text in parts]
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    request = NeMoGymResponseCreateParamsNonStreaming(
+        input=[{"role": "user", "content": "q"}, call, {"type": "function_call_output", "call_id": "c", "output": output}]
+    )
+    chat = CONVERTER.responses_to_chat_completion_create_params(request)
+    message = chat.model_dump(exclude_unset=True)["messages"][-1]
+    assert message == {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": text} for text in parts]}
+    back = CONVERTER.chat_completion_to_responses_create_params(chat).model_dump(exclude_unset=True)["input"][-1]
+    assert (back["type"], back["call_id"], back["output"]) == ("function_call_output", "c", output)
+
+
+def test_an_image_among_the_parts_of_a_tools_output_is_kept_or_refused_by_name():
+    image = {"type": "image_url", "image_url": {"url": "u"}}
+    parts = [{"type": "text", "text": "a"}, image]
+    [item] = CONVERTER.chat_completions_messages_to_responses_items([{"role": "tool", "tool_call_id": "c", "content": parts}])
+    assert item["output"] == [
+        {"type": "input_text", "text": "a"},
+        {"type": "input_image", "image_url": "u", "detail": "auto"},
+    ]
+    with pytest.raises(NotImplementedError, match="`input_image` in a tool's output"):
+        CONVERTER.responses_items_to_chat_completion_messages([item])
+
+
 def test_the_time_of_an_answer_is_the_endpoints():
     assert respond({"content": "a"}).created_at == 1

@@ -1,7 +1,14 @@
+import copy
+
 import pytest
 
-from backend.responses.schema import NeMoGymResponseCreateParamsNonStreaming
-from backend.responses.to_chat import chat_completion_body, chat_params_from_responses, without_empty_tools
+from backend.responses.schema import NeMoGymChatCompletionCreateParamsNonStreaming, NeMoGymResponseCreateParamsNonStreaming
+from backend.responses.to_chat import (
+    chat_completion_body,
+    chat_params_from_responses,
+    without_empty_tools,
+    without_row_extra,
+)
 
 TOKENS = {"prompt_token_ids": [1], "generation_token_ids": [2], "generation_log_probs": [-0.5]}
 CALL = {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"a":1}'}
@@ -227,3 +234,35 @@ def test_the_body_for_an_endpoint():
     kept = {"tools": [1], "tool_choice": "auto", "parallel_tool_calls": True}
     assert without_empty_tools(kept) is kept
     assert without_empty_tools({**kept, "tools": [], "a": 1}) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "added", "rest"),
+    [
+        (None, {}, None),
+        ({}, {}, {}),
+        ({"a": "b"}, {}, {"a": "b"}),
+        ({"extra_body": ""}, {}, None),
+        ({"extra_body": '{"seed": 2, "x": null}'}, {"seed": 2, "x": None}, None),
+        ({"a": "b", "extra_body": '{"seed": 2}'}, {"seed": 2}, {"a": "b"}),
+    ],
+)
+def test_what_a_row_adds_to_the_call_is_taken_out_of_its_metadata(metadata, added, rest):
+    body = {"input": "a"} if metadata is None else {"input": "a", "metadata": metadata}
+    before = copy.deepcopy(body)
+    assert without_row_extra(body) == ({"input": "a"} if rest is None else {"input": "a", "metadata": rest}, added)
+    assert body == before
+
+
+def test_the_rows_additions_stand_between_the_configured_ones_and_the_request():
+    params = NeMoGymChatCompletionCreateParamsNonStreaming(
+        messages=[], temperature=0.5, metadata={"extra_body": '{"temperature": 2, "top_k": 2}'}
+    )
+    body = chat_completion_body(params, model="m", extra_body={"temperature": 1, "top_k": 1, "min_p": 1})
+    assert body == {"messages": [], "temperature": 0.5, "top_k": 2, "min_p": 1, "model": "m"}
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", "seed", "[" * 100_000])
+def test_additions_that_are_no_object_are_refused(text):
+    with pytest.raises(ValueError, match=r"metadata\.extra_body must be the JSON text of an object"):
+        without_row_extra({"metadata": {"extra_body": text}})

@@ -62,6 +62,76 @@ async def test_what_cannot_pass_is_not_retried_and_keeps_status_and_body(status)
     assert KEY not in repr(caught.value) + str(caught.value)
 
 
+BASIC = "Basic dXNlcjpwQDpzcw=="  # user:p@:ss
+
+
+@pytest.mark.parametrize(
+    ("key", "sent"),
+    [(KEY, f"Bearer {KEY}"), ("x", "Bearer x"), ("dummy", BASIC), ("EMPTY", BASIC), ("", BASIC)],
+)
+async def test_credentials_in_the_url_are_basic_authentication_where_there_is_no_key(key, sent):
+    async with endpoint(OK) as upstream:
+        client = NeMoGymAsyncOpenAI(base_url=upstream.base_url.replace("://", "://user:p%40:ss@"), api_key=key)
+        await client.create_chat_completion()
+        await client.create_tokenize()
+    assert [(request.path, request.headers["Authorization"]) for request in upstream.requests] == [
+        ("/v1/chat/completions", sent), ("/tokenize", sent),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", [KEY, "dummy"])
+async def test_credentials_in_the_url_are_in_no_error_and_no_log(key, caplog):
+    caplog.set_level(logging.DEBUG)
+    echo = lambda request: Reply(500, str(request.headers).encode() + b" hunter2@hunter2 hunter2%40hunter2")  # noqa: E731
+    async with endpoint(echo) as upstream:
+        client = NeMoGymAsyncOpenAI(base_url=upstream.base_url.replace("://", "://user:hunter2%40hunter2@"), api_key=key)
+        with pytest.raises(aiohttp.ClientResponseError) as refused:
+            await client.create_response(input="a")
+        with pytest.raises(aiohttp.ClientResponseError) as malformed:
+            client.validated(NeMoGymResponse, {"id": "http://user:hunter2%40hunter2@h"})
+    client = NeMoGymAsyncOpenAI(base_url="http://user:hunter2%40hunter2@127.0.0.1:9/v1", api_key=key, retry_budget_seconds=0)
+    with pytest.raises(aiohttp.ClientConnectorError) as unreachable:
+        await client.create_response(input="a")
+    told = [repr(error.value) + str(error.value) + str(vars(error.value)) for error in (refused, malformed, unreachable)]
+    for text in (*told, caplog.text):
+        assert "hunter2" not in text
+        assert "dXNlcjpodW50ZXIyQGh1bnRlcjI=" not in text
+    assert (b"Basic ****" in refused.value.response_content) == (key == "dummy")
+
+
+def without_seeds(request):
+    return Reply(400, {"error": {"message": "Unknown parameter: 'seed'."}}) if "seed" in request.body else OK
+
+
+async def test_an_endpoint_that_refuses_seeds_is_asked_without_them_from_then_on(caplog):
+    async with endpoint(without_seeds) as upstream:
+        client = client_of(upstream)
+        for seed in range(3):
+            assert (await client.create_chat_completion(a=1, seed=seed))["id"] == "chatcmpl-1"
+    assert [request.body for request in upstream.requests] == [{"a": 1, "seed": 0}, {"a": 1}, {"a": 1}, {"a": 1}]
+    assert caplog.text.count("[model_refusal url=") == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "requests"),
+    [
+        (Reply(400, {"error": "input: too long, seed: 1"}), 2),  # it names the seed, but is no better without
+        (Reply(400, {"error": "bad input"}), 1),
+        (Reply(401, {"error": "seed"}), 1),
+    ],
+)
+async def test_an_endpoint_that_refuses_something_else_keeps_its_seeds(reply, requests, caplog):
+    async with endpoint(*[reply] * requests, OK) as upstream:
+        client = client_of(upstream)
+        with pytest.raises(aiohttp.ClientResponseError) as caught:
+            await client.create_chat_completion(seed=1)
+        assert caught.value.status == reply.status
+        await client.create_chat_completion(seed=2)
+    assert len(upstream.requests) == requests + 1
+    assert upstream.requests[-1].body == {"seed": 2}
+    assert "model_refusal" not in caplog.text
+
+
 async def test_500_is_tried_three_times_and_its_body_is_kept_up_to_2000_characters():
     async with endpoint(Reply(500, b"x" * 5000)) as upstream:
         with pytest.raises(aiohttp.ClientResponseError) as caught:
