@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from backend.package_info import GYM_TUI_VERSION
+from tests.run_trees import make_run_tree, read_rows
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -75,3 +78,25 @@ def test_an_installed_copy_lists_and_validates_from_any_folder(wheel: Path, tmp_
     assert '"name": "first_steps"' in gym("list", "benchmarks", "--json").stdout
     result = gym("env", "validate", "--benchmark", "first_steps", "--model-type", "llama_cpp_model", "--strict")
     assert (result.returncode, result.stdout) == (0, "✓ Config is valid.\n"), result.stderr
+
+
+@pytest.mark.slow
+def test_an_installed_copy_runs_servers_in_folders_with_blanks(wheel: Path, tmp_path: Path) -> None:
+    installed, work = tmp_path / "with a blank" / "site", tmp_path / "my work ü"
+    zipfile.ZipFile(wheel).extractall(installed)
+    work.mkdir()
+    make_run_tree(work, [{}])
+    run = ("eval", "run", "--config", "scripted.yaml", "--output", "my results/r.jsonl", "--split", "validation")
+    environment = {**os.environ, "PYTHONPATH": str(installed), "GYM_TUI_HOME": str(tmp_path / "a home")}
+
+    def gym(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "backend.cli", *words]
+        return subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, timeout=60)
+
+    assert json.loads(gym("--version", "--json").stdout)["installation_path"] == str(installed)
+    result = gym(*run)
+    assert result.returncode == 0, result.stderr
+    (rollout,) = read_rows(work / "my results" / "r.jsonl")
+    assert rollout["reward"] == 1.0
+    record = json.loads((work / "my results" / "r_run" / "run.json").read_text())
+    assert record["cwd"] == str(work)

@@ -312,7 +312,7 @@ COMMANDS = (
         "backend.cli.env_schema",
         flags=(Flag(("--resources-server",), "the server, by the name of its folder", Kind.LOCAL, metavar="NAME"),),
         takes_search_dir=True,
-        example="gym env schema --resources-server mcqa",
+        example="gym env schema --resources-server example_multi_step",
     ),
     Command(
         ("env", "validate"),
@@ -378,6 +378,7 @@ COMMANDS = (
         "backend.cli.env_stop",
         flags=(Flag(("--all",), "stop every stack on this machine", Kind.LOCAL_SWITCH),),
         name_help="the stack: its name, id or head port, or one of its servers; not needed when there is only one",
+        takes_json=True,
         takes_overrides=False,
         example="gym env stop mcqa",
     ),

@@ -46,7 +46,7 @@ def _run(parsed: Parsed, request: ConfigRequest, link: WarmParentLink | None) ->
         observe="observe" in parsed.values,
         events_file=Path(events) if events else None,
         command=("gym", *parsed.words),
-        on_output=lambda server, line: _show_retries(renderer, server, line),
+        on_output=lambda server, line: _show_troubles(renderer, server, line),
     )
     renderer = RunRenderer()
     try:
@@ -59,8 +59,8 @@ def _run(parsed: Parsed, request: ConfigRequest, link: WarmParentLink | None) ->
     return ExitCode.STOPPED_BY_RULE if code is ExitCode.OK and evaluation.control.stopped else code
 
 
-def _show_retries(renderer: RunRenderer, server: str, line: str) -> None:
-    """Servers' lines go to their logs; that one waits for its endpoint is also said at once, or it would look like a hang."""
-    if "_retry url=" in line:
+def _show_troubles(renderer: RunRenderer, server: str, line: str) -> None:
+    """Servers' lines go to their logs; what endpoints refuse, and waiting for them, is also said at once, or it would look like a hang."""
+    if "_retry url=" in line or "[model_refusal url=" in line:
         renderer.close()
         print(f"({server}) {printable(line)}", file=sys.stderr, flush=True)

@@ -32,6 +32,8 @@ def render_server_event(event: Event, *, with_instances: bool = True) -> None:
     elif isinstance(event, StackProgress):
         say("Checking for HTTP server statuses.")
         say(f"{event.ready} / {event.total} servers ready. Waiting for servers to spin up: {list(event.waiting)}")
+        for line in event.details:
+            say(f"  {line}")
     elif isinstance(event, StackReady):
         count = len(event.instances)
         say(f"All {count} / {count} servers ready! Polling every 60s")

@@ -10,7 +10,7 @@ from contextlib import aclosing
 
 import uvloop
 
-from backend.errors import ExitCode
+from backend.errors import ExitCode, GymError
 from backend.events import Event
 
 Stop = Callable[[], bool]
@@ -43,12 +43,18 @@ def run_operation(
     stop: Stop = lambda: False,
     interrupted_code: ExitCode = ExitCode.INTERRUPTED,
 ) -> ExitCode:
-    """Run an operation; errors propagate. Returns `interrupted_code` after SIGINT, 143 after SIGTERM, else 0."""
+    """Run an operation. Returns `interrupted_code` after SIGINT, 143 after SIGTERM, else 0; errors propagate, with that code after a signal.
+
+    A batch system may send SIGTERM to the servers too; then their ends are no news.
+    """
 
     async def consume() -> None:
         async with aclosing(events()) as stream:
             async for event in stream:
                 render(event)
+
+    def code_after(number: signal.Signals) -> ExitCode:
+        return interrupted_code if number is signal.SIGINT else _SIGNAL_CODES[number]
 
     async def main() -> ExitCode:
         loop = asyncio.get_running_loop()
@@ -57,6 +63,7 @@ def run_operation(
         # A shell's background job starts with SIGINT ignored; whoever sends it one by its number still means it. Only nohup is obeyed.
         nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
         handled = [number for number in _SIGNAL_CODES if not (number is signal.SIGHUP and nohup)]
+        before = {number: signal.getsignal(number) for number in handled}
         for number in handled:
             loop.add_signal_handler(number, interruption.receive, number)
         try:
@@ -64,14 +71,16 @@ def run_operation(
         except asyncio.CancelledError:
             if interruption.first is None:
                 raise
+        except GymError as error:
+            if interruption.first is not None:
+                error.exit_code = code_after(interruption.first)
+            raise
         finally:
             for number in handled:
                 loop.remove_signal_handler(number)
-                if interruption.first is not None:  # nothing is left to lose; a further signal must not show a traceback
-                    signal.signal(number, signal.SIG_IGN)
-        if interruption.first is None:
-            return ExitCode.OK
-        return interrupted_code if interruption.first is signal.SIGINT else _SIGNAL_CODES[interruption.first]
+                # The loop leaves Python's own answer behind, which is a traceback. After a first signal nothing is left to lose.
+                signal.signal(number, signal.SIG_IGN if interruption.first is not None else before[number])
+        return ExitCode.OK if interruption.first is None else code_after(interruption.first)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import socket
 from importlib.util import find_spec
@@ -18,6 +19,7 @@ from backend.config.schema import (
     DEFAULT_HEAD_PORT,
     DEFAULT_HOST,
     DEFAULT_PORT_RANGE,
+    SERVER_READINESS_TIMEOUT,
     TOKEN_ID_CAPTURE_KEYS,
 )
 from backend.errors import closest
@@ -75,7 +77,7 @@ def settle_globals(root: Node, cwd: Path, findings: Findings) -> None:
     for key in _FOLDERS:
         node = root.value[key]
         if isinstance(node.value, str) and node.value.strip():
-            node.value = str(cwd / Path(node.value).expanduser())
+            node.value = str(cwd / os.path.expanduser(node.value))
         else:
             findings.error(
                 ConfigError(f"'{key}' must be the path of a folder", place=node.source.place(key), fix=f"++{key}={_FOLDERS[key]}")
@@ -88,7 +90,7 @@ def settle_globals(root: Node, cwd: Path, findings: Findings) -> None:
 def _uv_cache(root: Node, cwd: Path) -> str | None:
     """Below the cache folder; None while that is still to be evaluated."""
     cache = root.value["cache_dir"].value
-    return str(cwd / Path(cache).expanduser() / "uv") if isinstance(cache, str) and not is_interpolation(cache) else None
+    return str(cwd / os.path.expanduser(cache) / "uv") if isinstance(cache, str) and not is_interpolation(cache) else None
 
 
 def check_globals(root: Node, inventory: Inventory, findings: Findings) -> None:
@@ -111,12 +113,12 @@ def check_globals(root: Node, inventory: Inventory, findings: Findings) -> None:
                 fix="++allow_openai_version_skew=true",
             )
         )
-    timeout = root.value["model_endpoint_readiness_timeout_seconds"]
-    if isinstance(timeout.value, bool) or not isinstance(timeout.value, int | float):
-        name = "model_endpoint_readiness_timeout_seconds"
-        findings.error(
-            ConfigError(f"'{name}' must be a number of seconds", place=timeout.source.place(name), fix=f"++{name}=600")
-        )
+    for name in ("model_endpoint_readiness_timeout_seconds", SERVER_READINESS_TIMEOUT):
+        timeout = root.value.get(name)
+        if timeout is not None and (isinstance(timeout.value, bool) or not isinstance(timeout.value, int | float)):
+            findings.error(
+                ConfigError(f"'{name}' must be a number of seconds", place=timeout.source.place(name), fix=f"++{name}=600")
+            )
     _check_token_capture(root, findings)
     _check_ports(root, inventory, findings)
 

@@ -6,6 +6,7 @@ here. All other fields are the implementation's own business.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -170,6 +171,9 @@ def _problems(name: str, block: Node, kind: str) -> Iterator[FieldProblem]:
         return
     implementation, node = next(iter(below.value.items()))
     path = (name, kind, implementation)
+    if any(unicodedata.category(char) == "Cc" for char in f"{name}{implementation}"):
+        # Names become file names, cookies and headers.
+        yield FieldProblem(path, "must not have control characters in its names", node)
     if not isinstance(node.value, dict):
         yield FieldProblem(path, "must be a mapping of fields", node)
         return

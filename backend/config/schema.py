@@ -52,6 +52,9 @@ DEFAULT_HEAD_PORT = 11000
 DEFAULT_PORT_RANGE = (10001, 20000)
 """Both ends included."""
 
+SERVER_READINESS_TIMEOUT = "server_readiness_timeout_seconds"
+"""The key that limits the wait for servers to answer; without it, or with 0, they have all the time they need."""
+
 INHERIT_FROM = "_inherit_from"
 COPY = "_copy"
 DELETE_KEY = "_delete_key"
@@ -112,6 +115,7 @@ RESERVED_KEYS = frozenset(
 OTHER_GLOBAL_KEYS = frozenset(
     {
         "error_on_almost_servers",
+        SERVER_READINESS_TIMEOUT,
         "strict",
         "uvicorn_timeout_worker_healthcheck",
         "uvicorn_logging_show_200_ok",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from backend.datasets.server_blocks import server_blocks
 from backend.errors import GymError, UsageError
 
 SPLITS = ("train", "validation", "benchmark")
@@ -16,7 +18,7 @@ NOT_YET = {
 }
 _LONGEST_NAME = 220
 """255 bytes is what file systems take; the files beside the output have longer names than it."""
-_MISSING_HINTS = {"output_jsonl_fpath": "--output FILE", "input_jsonl_fpath": "--input FILE", "split": "--split benchmark"}
+_MISSING_HINTS = {"output_jsonl_fpath": "--output FILE", "input_jsonl_fpath": "--input FILE"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ def run_options(config: Mapping[str, Any], *, serve: bool) -> RunOptions:
     required = ("output_jsonl_fpath", "split") if serve else ("output_jsonl_fpath", "input_jsonl_fpath")
     missing = [key for key in required if not config.get(key)]
     if missing:
-        hints = " and ".join(_MISSING_HINTS[key] for key in missing)
+        hints = " and ".join(_MISSING_HINTS.get(key) or f"--split {_a_declared_split(config)}" for key in missing)
         raise UsageError(f"missing required configuration: {', '.join(missing)}", hint=f"add {hints}")
     for key, what in NOT_YET.items():
         if config.get(key):
@@ -76,8 +78,18 @@ def run_options(config: Mapping[str, Any], *, serve: bool) -> RunOptions:
     )
 
 
+def _a_declared_split(config: Mapping[str, Any]) -> str:
+    declared = {
+        entry.get("type")
+        for server in server_blocks(config)
+        for entry in server.fields.get("datasets") or ()
+        if isinstance(entry, Mapping)
+    }
+    return next((split for split in SPLITS if split in declared), "benchmark")
+
+
 def _output_path(value: Any, *, serve: bool) -> Path:
-    path = Path(str(value)).expanduser()
+    path = Path(os.path.expanduser(str(value)))
     if len(path.name.encode()) > _LONGEST_NAME:
         raise UsageError(
             f"the name of --output is too long: {len(path.name.encode())} bytes, at most {_LONGEST_NAME} leave room for its files"

@@ -62,18 +62,18 @@ def plan_run(resolved: ResolvedConfig, config: Mapping[str, Any], options: RunOp
     """
     settings = expansion_options(resolved.tree, resolved.roots)
     warnings: tuple[str, ...] = ()
+    repeats = 0
     if options.serve:
         split = str(options.split)
         prepared = prepare_split(declared_datasets(config, split), split, paths, resolved.roots)
-        warnings, inputs = prepared.warnings, prepared.path
+        warnings, inputs, repeats = prepared.warnings, prepared.path, prepared.repeats(settings.limit)
     else:
         inputs = resolve_path(str(options.input), resolved.roots)
         _refuse_to_replace(inputs, paths)
     expansion = plan_expansion(file_rows(inputs.absolute(), ()), settings)
-    if expansion.duplicate_rows and not options.serve:  # a declared data set writes its rows several times on purpose
-        warnings += (
-            f"{expansion.duplicate_rows} row(s) of {inputs} equal an earlier one and count as further repeats of its task",
-        )
+    equal_rows = expansion.duplicate_rows - repeats  # a declared data set may write its rows several times on purpose
+    if equal_rows > 0:
+        warnings += (f"{equal_rows} row(s) of {inputs} equal an earlier one and count as further repeats of its task",)
     if expansion.baked_rows:
         warnings += (
             f"{expansion.baked_rows} row(s) are routed by an agent_ref of their own, which is deprecated: use --agent or a task_source",

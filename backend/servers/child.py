@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
@@ -15,10 +16,12 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NoReturn
 
 from backend.errors import GymError
 from backend.servers.environments.site_folders import take_on_environment
+from backend.servers.folders import REQUIREMENT_FILES
 from backend.servers.guard import leave_with_parent, name_process
 from backend.servers.process_context import ProcessContext, enter_process_context, process_context
 from backend.servers.worker_processes import Worker, become_workers, worker_application
@@ -97,10 +100,21 @@ def live(order: ServerOrder, settings: dict[str, Any], descriptors: ChildDescrip
     except BaseException as error:
         _report(error)
     finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
+        _leave(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """Do what was registered to be done at exit, and end with `code`, or by the signal that had ended the serving."""
+    with contextlib.suppress(BaseException):
+        atexit._run_exitfuncs()
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    number = process_context().ended_by
+    if number is not None and not code:
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    os._exit(code)
 
 
 def _settle_in(descriptors: ChildDescriptors) -> None:
@@ -169,8 +183,24 @@ def _report(error: BaseException) -> None:
         sys.stderr.write(f"error: {error}\n")
         _tell("\n".join([error.message, *error.details]), error.hint, told=True)
     else:
-        traceback.print_exception(error)
-        _tell(traceback.format_exception_only(error)[-1].strip())
+        traceback.print_exception(error.with_traceback(_from_the_entry_point(error.__traceback__)))
+        _tell(traceback.format_exception_only(error)[-1].strip(), _how_to_mend(error))
+
+
+def _from_the_entry_point(frames: TracebackType | None) -> TracebackType | None:
+    """`frames` without those that lead to the server's own code."""
+    ours = {code.co_filename for code in (live.__code__, runpy.run_path.__code__)}
+    while frames is not None and frames.tb_frame.f_code.co_filename in ours:
+        frames = frames.tb_next
+    return frames
+
+
+def _how_to_mend(error: BaseException) -> str | None:
+    """For a module that is not there, where to ask for its package. This runs in the server's folder."""
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return None
+    files = [name for name in REQUIREMENT_FILES if os.path.isfile(name)]
+    return f"name the package that has `{error.name}` in {os.path.join(os.getcwd(), files[0])}" if files else None
 
 
 def _tell(reason: str, hint: str | None = None, *, told: bool = False) -> None:

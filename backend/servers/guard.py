@@ -51,15 +51,15 @@ def name_process(name: str) -> None:
 
 
 def explain_end(code: int) -> str:
-    """What the exit code of a process says; a negative one is the number of the signal that ended it."""
+    """What the exit code of a process says; a negative one is the number of the signal that ended it, for which shells say 128 more."""
     if code >= 0:
         return f"exit code {code}"
     try:
         number = signal.Signals(-code)
     except ValueError:
-        return f"ended by signal {-code}"
+        return f"ended by signal {-code} (exit code {128 - code})"
     explanation = _EXPLANATIONS.get(number)
-    return f"ended by {number.name}" + (f": {explanation}" if explanation else "")
+    return f"ended by {number.name} (exit code {128 - code})" + (f": {explanation}" if explanation else "")
 
 
 def _wait_for_end(death_pipe: int) -> None:

@@ -42,12 +42,12 @@ _KINDS_COUNTED = 64
 class _Work:
     """One request that is being answered."""
 
-    __slots__ = ("count", "key", "since", "what")
+    __slots__ = ("began", "count", "key", "what")
 
     def __init__(self, key: str | None, what: str) -> None:
         self.key = key
         self.what = what
-        self.since = time.time()
+        self.began = time.monotonic()
         self.count = 0
 
 
@@ -126,12 +126,13 @@ class InflightWork:
     def snapshot(self) -> dict[str, Any]:
         """What `GET /inflight` answers."""
         work = []
+        now, moment = time.time(), time.monotonic()
         for item in self._work:
             rollout_id, _, run = (item.key or "").partition("@")
             entry = {"rollout_id": rollout_id or None, "run": run or None, "what": item.what}
-            work.append(entry | {"since": item.since, "count": item.count})
+            work.append(entry | {"since": now - (moment - item.began), "count": item.count})
         counts = {"requests": self._requests, "errors": self._errors}
-        return {"server": self.server_name, "now": time.time(), **counts, "work": work}
+        return {"server": self.server_name, "now": now, **counts, "work": work}
 
     def _begin(self, scope: Scope) -> _Work:
         path = scope["path"]

@@ -25,6 +25,7 @@ _TARGET = re.compile(r"http://(127\.0\.0\.1|localhost):(\d{1,5})(/[A-Za-z0-9\-._
 _UNSAFE = re.compile(r"[^\x20-\x7e]")
 _SAFE_COOKIE = re.compile(r"[!#-+\--:<-\[\]-~]*\Z")
 _KNOWN_ARGUMENTS = frozenset({"data", "headers", "cookies"})
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 class LoopbackResponse(aiohttp.ClientResponse):
@@ -78,7 +79,7 @@ class LoopbackPool:
         self._slots: dict[tuple[str, int], asyncio.Semaphore] = {}
 
     async def post(self, url: str, arguments: Mapping[str, Any]) -> aiohttp.ClientResponse | None:
-        """The answer to a POST; None when the request is not one for this transport, or nobody listens there.
+        """The answer to a POST; None when it is not one for this transport: another kind of request, nobody listens there, a redirect.
 
         Raises `aiohttp.ServerDisconnectedError` or `aiohttp.ClientPayloadError` for a connection that breaks; then the server may have
         received the request.
@@ -108,6 +109,8 @@ class LoopbackPool:
                 self._idle.setdefault((host, port), []).append(connection)
             else:
                 connection.close()
+        if status in _REDIRECTS and "Location" in received:
+            return None  # aiohttp knows what is to be sent there; nothing has been done yet
         return LoopbackResponse(_url(url), status, reason, received, content, headers)
 
     async def _connection(self, host: str, port: int) -> _Connection | None:
@@ -148,7 +151,7 @@ class _Connection(asyncio.Protocol):
         self._reason = b""
         self._headers: CIMultiDict[str] = CIMultiDict()
         self._body: list[bytes] = []
-        self._begun = False
+        self._begun = self._ends_with_connection = False
 
     @property
     def usable(self) -> bool:
@@ -158,7 +161,7 @@ class _Connection(asyncio.Protocol):
         """Send one request and wait for the whole answer."""
         assert self._transport is not None
         self._parser = httptools.HttpResponseParser(self)
-        self.reusable = self._begun = False
+        self.reusable = self._begun = self._ends_with_connection = False
         self._waiter = asyncio.get_running_loop().create_future()
         self._transport.writelines((head, body) if body else (head,))  # from 3.12 on, asyncio never gets rid of an empty piece
         return await self._waiter
@@ -182,7 +185,10 @@ class _Connection(asyncio.Protocol):
             self.close()
 
     def connection_lost(self, error: Exception | None) -> None:
-        if self._begun:
+        if self._ends_with_connection and error is None:
+            self.on_message_complete()
+            self.reusable = False
+        elif self._begun:
             self._fail(aiohttp.ClientPayloadError("the connection was closed before the whole answer had come"))
         else:
             self._fail(aiohttp.ServerDisconnectedError())
@@ -198,11 +204,16 @@ class _Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers.add(name.decode("latin-1"), value.decode("utf-8", "surrogateescape"))
 
+    def on_headers_complete(self) -> None:
+        # The end of the connection is the end of such an answer, as servers of HTTP/1.0 write it (RFC 9112, 6.3).
+        self._ends_with_connection = "Content-Length" not in self._headers and "Transfer-Encoding" not in self._headers
+
     def on_body(self, part: bytes) -> None:
         self._body.append(part)
 
     def on_message_complete(self) -> None:
         assert self._parser is not None
+        self._ends_with_connection = False
         status = self._parser.get_status_code()
         if 100 <= status < 200:  # the real answer is still to come
             return

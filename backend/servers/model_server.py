@@ -10,7 +10,6 @@ from abc import abstractmethod
 from fastapi import Body, FastAPI
 
 from backend.config.config_types import BaseRunServerInstanceConfig
-from backend.errors import GymError
 from backend.responses.schema import (
     NeMoGymChatCompletion,
     NeMoGymChatCompletionCreateParamsNonStreaming,
@@ -32,7 +31,7 @@ from backend.servers.model_call_records import (
 )
 from backend.servers.model_routes import add_model_routes
 from backend.servers.server_utils import BaseServer, SimpleServer
-from backend.servers.token_id_capture.config import TokenIdCaptureConfig
+from backend.servers.token_id_capture.config import checked_config, require_shared_lineage
 from backend.servers.token_id_capture.middleware import TokenCapture
 
 __all__ = [
@@ -92,16 +91,15 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
         super().setup_exception_middleware(app)
 
     def _capture_token_ids(self, app: FastAPI) -> None:
-        try:
-            config = TokenIdCaptureConfig.from_global_config(self.server_client.global_config_dict)
-        except ValueError as error:
-            raise GymError(f"token_id_capture cannot be used as it is configured: {error}") from None
+        config = checked_config(self.server_client.global_config_dict)
         sink = config.build_sink()
         if sink is not None:
+            lineage = config.build_lineage_store()
+            require_shared_lineage(lineage, self.config.num_workers or 1)
             app.add_middleware(
                 TokenCapture,
                 token_sink=sink,
-                lineage_store=config.build_lineage_store(),
+                lineage_store=lineage,
                 delta_records=config.token_id_capture.delta_records,
             )
 

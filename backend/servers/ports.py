@@ -14,6 +14,7 @@ from typing import Any
 
 from backend.config.resolution import ServerInstance
 from backend.errors import GymError
+from backend.servers.port_holder import PortHolder, holder_of
 
 HEAD_SERVER_NAME = "head_server"
 DEFAULT_RANGE = (10_001, 20_000)
@@ -61,7 +62,9 @@ def bind_listener(host: str, port: int, *, purpose: str, how_to_change: str) -> 
         return _bind(host, port)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise PortTaken(f"port {port} for {purpose} is taken{_holder_of(port)}", hint=how_to_change) from error
+            holder = holder_of(host, port)
+            by = f" by process {holder.pid} ({holder.command})" if holder is not None else ""
+            raise PortTaken(f"port {port} for {purpose} is taken{by}", details=_who_ends(holder), hint=how_to_change) from error
         raise GymError(f"cannot listen on {host}:{port} for {purpose}: {error.strerror or error}", hint=how_to_change) from error
 
 
@@ -109,7 +112,7 @@ def _bind_head(head: Mapping[str, Any], any_port: bool) -> socket.socket:
         )
     except PortTaken as error:
         if not any_port:
-            taken = HeadPortTaken(error.message, hint=error.hint)
+            taken = HeadPortTaken(error.message, hint=error.hint, details=error.details)
             taken.port = head["port"]
             raise taken from error
         return bind_listener(head["host"], 0, purpose="the head server", how_to_change="set ++head_server.host=…")
@@ -124,16 +127,7 @@ def _bind_server(server: ServerInstance, config: Mapping[str, Any], forbidden: s
     return bind_in_range(server.host, low, high, forbidden, purpose=purpose)
 
 
-def _holder_of(port: int) -> str:
-    """` by …` for whoever listens on `port`, or nothing where the system does not tell."""
-    import psutil
-
-    try:
-        for connection in psutil.net_connections("tcp"):
-            if connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port and connection.pid:
-                process = psutil.Process(connection.pid)
-                command = " ".join(process.cmdline())[:80] or process.name()
-                return f" by process {connection.pid} ({command})"
-    except (psutil.Error, OSError):
-        return ""
-    return ""
+def _who_ends(holder: PortHolder | None) -> list[str]:
+    if holder is None or not holder.is_stack:
+        return []
+    return [f"that is a stack of servers of this program; Ctrl-C there, or `kill -INT {holder.pid}`, ends it"]

@@ -16,7 +16,8 @@ FAILED = b"F"
 PHASE = b"P"
 SETTING_UP = "setting up"
 """The step between the import of the entry point and the first answer."""
-_MOST_REPORTED = 1000
+_MOST_REPORTED = 1900
+"""Bytes of a text as JSON: two of them and what is around them fit into one write that the system does not tear (4096, PIPE_BUF)."""
 
 
 @dataclass(slots=True)
@@ -27,6 +28,8 @@ class ProcessContext:
     report: int | None = None
     session_secret: str | None = None
     dry_run: bool = False
+    ended_by: int | None = None
+    """The signal that has ended its serving."""
 
     def report_phase(self, phase: str) -> None:
         """Say which step of its start-up this server has come to."""
@@ -38,7 +41,7 @@ class ProcessContext:
 
     def report_failure(self, reason: str, hint: str | None = None, *, told: bool = False) -> None:
         """Say why this server cannot run; `told` when that is the whole story, so that its output adds nothing."""
-        story = {"reason": reason[:_MOST_REPORTED], "hint": hint and hint[:_MOST_REPORTED], "told": told}
+        story = {"reason": _cut(reason), "hint": hint and _cut(hint), "told": told}
         self._report(FAILED + json.dumps(story).encode())
 
     def forward(self, message: bytes) -> None:
@@ -50,6 +53,13 @@ class ProcessContext:
         if self.report is not None:
             with contextlib.suppress(OSError):
                 os.write(self.report, message + b"\n")
+
+
+def _cut(text: str) -> str:
+    text = text[:_MOST_REPORTED]
+    while (size := len(json.dumps(text))) > _MOST_REPORTED:  # one character may be up to twelve bytes
+        text = text[: len(text) * _MOST_REPORTED // size]
+    return text
 
 
 class _Current:

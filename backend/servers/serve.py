@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import uvicorn
@@ -18,12 +19,25 @@ GRACEFUL_SHUTDOWN_SECONDS = 0.5
 
 
 class _ReportingServer(uvicorn.Server):
-    """Tells the supervisor as soon as connections are accepted."""
+    """Tells the supervisor as soon as connections are accepted.
+
+    Where there is one, the signal that ends it is not raised again as soon as it has closed: what an author does after serving, and what
+    was registered to be done at exit, would be lost. The process raises it when all that is done.
+    """
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         if not self.should_exit:
             process_context().report_ready()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        context = process_context()
+        with super().capture_signals():
+            yield
+            if context.listener is not None and self._captured_signals:
+                context.ended_by = self._captured_signals[0]
+                self._captured_signals.clear()
 
 
 def serve(app: ASGIApp, *, host: str, port: int, config: Mapping[str, Any], access_log: bool | None = None) -> None:

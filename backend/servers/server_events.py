@@ -31,10 +31,10 @@ class ServerStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class ServerPhase(Event):
-    """A server has come to the next step of its start-up, `seconds` after the start of the stack.
+    """A server says which step of its start-up it has come to, `seconds` after the start of the stack.
 
-    `preparing` (its environment is found or built), `importing` (its process runs the entry point), `setting up` (it builds its
-    application and binds); then it is ready.
+    That is `setting up`: the entry point is imported, and the application is built. `EnvironmentPreparing` and `ServerStarted` tell
+    the steps before it, `ServerReady` the end.
     """
 
     type: ClassVar[str] = "server.phase"
@@ -54,12 +54,16 @@ class ServerReady(Event):
 
 @dataclass(frozen=True, slots=True)
 class StackProgress(Event):
-    """How many servers are ready, and the names of those that are not; said at the start and every 30 s."""
+    """How many servers are ready, and the names of those that are not; said at the start and every 30 s.
+
+    `details` says of each of these, in words, what it is doing, for how long, and where its output is; empty at the start.
+    """
 
     type: ClassVar[str] = "stack.progress"
     ready: int
     total: int
     waiting: tuple[str, ...]
+    details: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,14 @@ class ServerEnded(Event):
     type: ClassVar[str] = "server.ended"
     name: str
     code: int
+
+
+@dataclass(frozen=True, slots=True)
+class StackEnded(Event):
+    """A stack ends by itself, and why. One that is told to end says nothing."""
+
+    type: ClassVar[str] = "stack.ended"
+    error: str
 
 
 @dataclass(frozen=True, slots=True)

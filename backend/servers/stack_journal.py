@@ -23,6 +23,7 @@ from backend.events import Event
 from backend.io.event_log import EventLog
 from backend.io.redact import Redactor, mask_command
 from backend.servers.environments.environment import EnvironmentPreparing, EnvironmentReady
+from backend.servers.process_identity import boot_clock, process_mark
 from backend.servers.server_events import ServerEnded, ServerPhase, ServerReady, ServerStarted, StackReady
 from backend.servers.stack_record import StackRecord, StackServer
 from backend.servers.stacks import new_stack_folder, process_created, remove_record, write_record
@@ -76,6 +77,8 @@ class StackJournal:
                     run=str(self._owner.run or ""),
                     name=self.name,
                     machine=os.uname().nodename,
+                    mark=process_mark(os.getpid()),
+                    began=boot_clock(),
                 )
             )
 
@@ -112,6 +115,8 @@ class StackJournal:
         try:
             yield
         except (GymError, OSError):
+            if self._log is not None:
+                self._log.close()
             self._log = self._record = None
 
 

@@ -60,7 +60,7 @@ def bind_ports(
     except HeadPortTaken as error:
         other = next((stack for stack in running_stacks() if stack.head_url.endswith(f":{error.port}")), None)
         if other is not None and _head_port_is_asked_for(resolved):
-            error.details += (f"it is the head server of the stack `{other.name}`, which `gym env stop {other.id}` stops",)
+            error.details = (f"it is the head server of the stack `{other.name}`, which `gym env stop {other.id}` stops",)
         elif other is not None:
             config = copy.deepcopy(dict(resolved.tree))
             listeners = bind_stack(resolved.servers, config, any_head_port=True)

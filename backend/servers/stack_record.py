@@ -37,7 +37,7 @@ class StackServer:
 
 @dataclass(frozen=True, slots=True)
 class StackRecord:
-    """One stack. `created` is the creation time of the process `pid` as psutil gives it: together they name the process for good."""
+    """One stack. `created` is the creation time of the process `pid` in Unix seconds, `mark` what no step of the clock changes about it."""
 
     id: str
     pid: int
@@ -60,3 +60,7 @@ class StackRecord:
     """What the stack is called on the command line (`gym env stop NAME`): the name of its first environment or benchmark."""
     machine: str = ""
     """Node name of the machine: a home folder may be shared by several, and process numbers mean something on one only."""
+    mark: str = ""
+    """What `process_identity.process_mark` gives for `pid`; empty where the system does not tell."""
+    began: float = 0.0
+    """The moment of `started` in seconds since the machine's start (`process_identity.boot_clock`)."""

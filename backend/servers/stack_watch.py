@@ -10,11 +10,13 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from backend.servers.process_identity import process_age
+from backend.servers.process_tree import descendants
 from backend.servers.stack_record import StackRecord, StackServer
 
 PROBE_SECONDS = 2.0
@@ -139,16 +141,9 @@ def _cpu_percent(usage: _Usage, at: float, before: tuple[float, ServerSample] | 
 
 def _usages(pids: set[int]) -> dict[int, _Usage]:
     """CPU and memory of the processes `pids`, each with all that descend from it; those that are gone are left out."""
-    if not pids:
-        return {}
-    import psutil
-
-    children: dict[int, list[int]] = {}
-    for process in psutil.process_iter(["ppid"]):
-        children.setdefault(process.info["ppid"], []).append(process.pid)
     usages = {}
-    for pid in pids:
-        found = [usage for usage in map(_own_usage, _descent(pid, children)) if usage is not None]
+    for pid, below in descendants(pids).items():
+        found = [usage for usage in map(_own_usage, below) if usage is not None]
         own = _own_usage(pid)
         if own is not None:
             usages[pid] = _Usage(
@@ -157,15 +152,6 @@ def _usages(pids: set[int]) -> dict[int, _Usage]:
                 own.age,
             )
     return usages
-
-
-def _descent(pid: int, children: Mapping[int, list[int]]) -> list[int]:
-    found, waiting = [], list(children.get(pid, ()))
-    while waiting:
-        child = waiting.pop()
-        found.append(child)
-        waiting.extend(children.get(child, ()))
-    return found
 
 
 def _own_usage(pid: int) -> _Usage | None:
@@ -177,7 +163,10 @@ def _own_usage(pid: int) -> _Usage | None:
             if process.status() == psutil.STATUS_ZOMBIE:
                 return None
             times = process.cpu_times()
-            return _Usage(times.user + times.system, process.memory_info().rss, time.time() - process.create_time())
+            age = process_age(pid)
+            if age is None:
+                age = time.time() - process.create_time()
+            return _Usage(times.user + times.system, process.memory_info().rss, age)
     except psutil.Error:
         return None
 

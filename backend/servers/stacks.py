@@ -19,6 +19,7 @@ from backend.io.files import write_atomically
 from backend.io.homes import state_home, usable
 from backend.io.json_codec import dumps_indented, loads
 from backend.io.redact import Redactor
+from backend.servers.process_identity import process_mark
 from backend.servers.stack_record import StackRecord, StackServer
 
 KEPT_FOLDERS = 20
@@ -42,7 +43,13 @@ def running_stacks() -> tuple[StackRecord, ...]:
 
 
 def is_running(record: StackRecord) -> bool:
-    """Whether the very process that wrote the record runs; another one that has its number since does not count."""
+    """Whether the very process that wrote the record runs; another one that has its number since does not count.
+
+    Creation times are compared only where there is nothing better: they change when somebody sets the clock.
+    """
+    mark = process_mark(record.pid) if record.mark else ""
+    if mark:
+        return mark == record.mark
     created = process_created(record.pid)
     return created is not None and abs(created - record.created) < _SAME_PROCESS_SECONDS
 
@@ -72,12 +79,12 @@ def remove_record(stack_id: str) -> None:
 def new_stack_folder(stack_id: str) -> Path | None:
     """The folder for the logs and events of a new stack; None where the state folder cannot be written.
 
-    Folders of older stacks are removed, but for the newest 20 and those of stacks that run.
+    Folders of older stacks are removed, but for the newest 20 and those of stacks that run, on whichever machine that shares this home.
     """
     if usable(_folder()) is None:
         return None
-    running = {record.id for record in running_stacks()}
-    ended = sorted(path for path in _folder().iterdir() if path.is_dir() and path.name not in running)
+    running_stacks()  # takes away the records of those that have ended here
+    ended = sorted(path for path in _folder().iterdir() if path.is_dir() and not _record_path(path.name).exists())
     for path in ended[: max(0, len(ended) - KEPT_FOLDERS + 1)]:
         shutil.rmtree(path, ignore_errors=True)
     return usable(_folder() / stack_id)

@@ -13,6 +13,7 @@ from backend.config.schema import DEFAULT_HEAD_PORT
 from backend.io.roots import search_roots
 from backend.servers.addresses import server_url
 from backend.servers.head_client import fetch_json
+from backend.servers.process_identity import boot_clock
 from backend.servers.stack_record import StackRecord, StackServer
 from backend.servers.stack_watch import ServerSample, sample_stacks
 from backend.servers.stacks import running_stacks
@@ -114,13 +115,20 @@ def _server_of(instance: Mapping[str, Any], is_here: bool) -> StackServer:
 
 
 def _status(record: StackRecord, samples: tuple[ServerSample, ...], stack: dict[str, str] | None) -> StackStatus:
-    uptime = max(0.0, time.time() - record.started) if record.started else None
+    uptime = _uptime(record)
     servers = tuple(
         _as_instance(server, sample, uptime) | {"stack": stack}
         for server, sample in zip(record.servers, samples, strict=True)
         if server.kind != _HEAD_SERVER_KIND
     )
     return StackStatus(record.head_url, servers, name=record.name, id=record.id)
+
+
+def _uptime(record: StackRecord) -> float | None:
+    """Seconds since the stack's start; by the wall clock, which somebody may have set since, only where the record has nothing better."""
+    if record.began:
+        return boot_clock() - record.began
+    return max(0.0, time.time() - record.started) if record.started else None
 
 
 def _as_instance(server: StackServer, sample: ServerSample, uptime: float | None) -> dict[str, Any]:

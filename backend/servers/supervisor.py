@@ -10,13 +10,15 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from backend.config.resolution import ResolvedConfig
+from backend.config.schema import SERVER_READINESS_TIMEOUT
+from backend.errors import GymError
 from backend.events import Event, Notice
 from backend.servers.addresses import server_url
 from backend.servers.child import HEAD_SERVER_KIND, ServerOrder
@@ -29,12 +31,20 @@ from backend.servers.server_events import (
     ServerPhase,
     ServerReady,
     ServerStarted,
+    StackEnded,
     StackProgress,
     StackReady,
     StackStarting,
 )
 from backend.servers.server_output import OutputSink, OutputSinks, pump_lines
-from backend.servers.server_process import ServerDied, ServerProcess, death_of, failed_dry_run
+from backend.servers.server_process import (
+    ServerDied,
+    ServerProcess,
+    death_of,
+    failed_dry_run,
+    not_ready_in_time,
+    waiting_line,
+)
 from backend.servers.stack_journal import StackJournal, StackOwner
 from backend.servers.stack_preparation import bind_ports, environment_requests, in_environment, make_orders, noted_servers
 from backend.servers.warm_parent_link import WarmParentLink
@@ -42,6 +52,8 @@ from backend.servers.warm_parent_link import WarmParentLink
 STOP_GRACE_SECONDS = 3.0
 PROGRESS_INTERVAL_SECONDS = 30.0
 _DRAIN_SECONDS = 0.5
+_MOST_TOLD = 10
+"""Of how many servers that are not ready the progress says more than the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +89,7 @@ class Stack:
         self._link = link
         self._began = time.monotonic()
         self._start_time = time.time()
+        self._spawned = self._began
         self._changes: asyncio.Queue[Event] = asyncio.Queue()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
@@ -86,7 +99,9 @@ class Stack:
     async def __aenter__(self) -> Stack:
         return self
 
-    async def __aexit__(self, *_exception: object) -> None:
+    async def __aexit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, GymError):
+            self._noted(StackEnded(str(error)))
         await self.stop()
 
     @property
@@ -101,8 +116,8 @@ class Stack:
     async def start(self) -> AsyncGenerator[Event, None]:
         """Start everything; the last event is `StackReady`.
 
-        Raises `ServerDied` naming the first server that ended, with its last lines; `GymError` for a folder, requirement or port
-        that is not there.
+        Raises `ServerDied` naming the first server that ended, `ServersNotReady` naming those that take longer than the configuration
+        allows, each with its last lines; `GymError` for a folder, requirement or port that is not there.
         """
         orders = make_orders(self.resolved)
         self._journal = journal = StackJournal(self.resolved, self.options.owner)
@@ -119,6 +134,7 @@ class Stack:
                     yield self._noted(event)
             await self._wait_until_warm()
             self._link.send({"do": "settings", "settings": {"config": self.config, "session_secret": secrets.token_hex(32)}})
+            self._spawned = time.monotonic()
             for name, order in orders.items():
                 await self._spawn(order, listeners.pop(name))
             async for event in self._wait_for_pids(set(orders)):
@@ -162,8 +178,8 @@ class Stack:
     async def _wait_until_dry_run_is_over(self) -> None:
         """Every server has constructed itself and left; raises `GymError` for those that could not."""
         servers = self._servers()
-        while any(process.ended is None for process in servers):
-            event = await self._changes.get()
+        while waiting := [process for process in servers if process.ended is None]:
+            event = await self._next_change(waiting)
             if isinstance(event, ServerEnded) and not event.name:
                 self._raise_if_dead(event)
         failed = [process for process in servers if process.ended]
@@ -171,22 +187,28 @@ class Stack:
             raise failed_dry_run(failed)
 
     async def stop(self) -> None:
-        """End every process: SIGTERM to all at once, SIGKILL after 3 s to those that are left. Safe to call twice."""
-        began = time.monotonic()
+        """End every process: SIGTERM to all at once, SIGKILL after 3 s to those that are left, or when this is cancelled.
+
+        Safe to call twice.
+        """
         if self._journal is not None and not self._stopping:
             self._journal.stopping()
         self._stopping = True
         alive = [process for process in self.processes.values() if process.pid and process.ended is None]
         for process in alive:
             self._link.send({"do": "signal", "name": process.name, "signal": int(signal.SIGTERM)})
-        deadline = began + STOP_GRACE_SECONDS
-        while not self._link_lost and any(process.ended is None for process in alive) and time.monotonic() < deadline:
+        try:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(0.01, deadline - time.monotonic())):
-                    await self._changes.get()
-        for process in alive:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+                async with asyncio.timeout(STOP_GRACE_SECONDS):
+                    while not self._link_lost and any(process.ended is None for process in alive):
+                        await self._changes.get()
+        finally:
+            for process in alive:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            await self._close()
+
+    async def _close(self) -> None:
         await asyncio.to_thread(self._link.close)
         for task in self._tasks:
             task.cancel()
@@ -255,10 +277,12 @@ class Stack:
             process = self.processes[message["name"]]
             if message["is"] == "started":
                 process.pid = message["pid"]
+                process.enter("importing")
                 instance = process.instance
                 kind, implementation = (instance.kind, instance.implementation) if instance else (HEAD_SERVER_KIND, "")
                 self._changed(ServerStarted(process.name, kind, implementation, process.pid, process.url))
             elif message["is"] == "phase":
+                process.enter(message["phase"])
                 self._changed(ServerPhase(process.name, message["phase"], time.monotonic() - self._began))
             elif message["is"] == "ready":
                 process.ready = True
@@ -298,19 +322,33 @@ class Stack:
     async def _wait_until_ready(self) -> AsyncIterator[Event]:
         servers = self._servers()
         said = float("-inf")
-        while True:
-            waiting = [process.name for process in servers if not process.ready]
-            head_ready = self.processes[HEAD_SERVER_NAME].ready
-            if head_ready and not waiting:
-                return
+        while everything := [process for process in self.processes.values() if not process.ready]:
+            waiting = [process for process in everything if process.instance is not None]
             if waiting and time.monotonic() - said >= PROGRESS_INTERVAL_SECONDS:
+                is_first = said == float("-inf")
                 said = time.monotonic()
-                yield StackProgress(len(servers) - len(waiting), len(servers), tuple(waiting))
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PROGRESS_INTERVAL_SECONDS):
-                    event = await self._changes.get()
+                yield StackProgress(
+                    len(servers) - len(waiting),
+                    len(servers),
+                    tuple(process.name for process in waiting),
+                    () if is_first else tuple(waiting_line(process, self.log_folder) for process in waiting[:_MOST_TOLD]),
+                )
+            event = await self._next_change(everything)
+            if event is not None:
                 yield event
                 self._raise_if_dead(event)
+
+    async def _next_change(self, waiting: Sequence[ServerProcess]) -> Event | None:
+        """What happens next; None after 30 s. Raises `ServersNotReady` naming those that are waited for when their time is up."""
+        limit = float(self.config.get(SERVER_READINESS_TIMEOUT) or 0)
+        left = self._spawned + limit - time.monotonic() if limit > 0 else PROGRESS_INTERVAL_SECONDS
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, min(left, PROGRESS_INTERVAL_SECONDS))):
+                return await self._changes.get()
+        if left <= PROGRESS_INTERVAL_SECONDS and limit > 0:
+            how = f"++{SERVER_READINESS_TIMEOUT}=… gives them more time, 0 all they need"
+            raise not_ready_in_time(waiting, limit, self.log_folder, how)
+        return None
 
     def _raise_if_dead(self, event: Event) -> None:
         if not isinstance(event, ServerEnded) or self._stopping:

@@ -25,6 +25,7 @@ from backend.servers.child import ChildDescriptors, ServerOrder, live
 from backend.servers.environments.environment import activated
 from backend.servers.frames import FrameReader, send_frame
 from backend.servers.guard import die_with_parent, outlive_parent
+from backend.servers.leftovers import adopt_leftovers, end_leftovers
 from backend.servers.process_context import FAILED, PHASE, READY
 
 PRELOADED = (
@@ -66,12 +67,14 @@ def main(arguments: list[str]) -> None:
     death_pipe = int(arguments[1])
     die_with_parent(int(arguments[2]))  # while it imports, it watches nothing
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: None)  # a batch system sends it to every process; the command decides what ends when
     wakeup_read, wakeup_write = os.pipe()
     os.set_blocking(wakeup_write, False)
     signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     _import_stack()
     outlive_parent()
+    adopt_leftovers()
     state = _State(control, death_pipe, selectors.DefaultSelector())
     state.selector.register(control, selectors.EVENT_READ, "control")
     state.selector.register(death_pipe, selectors.EVENT_READ, "death")
@@ -83,6 +86,7 @@ def main(arguments: list[str]) -> None:
         # Whole groups: the kernel ends a server with its parent, but not the tools that the server had started.
         for pid in state.names:
             _kill_group(pid)
+        end_leftovers()
 
 
 def _obey_until_alone(state: _State, wakeup: int) -> None:
@@ -135,7 +139,7 @@ def _spawn(order: ServerOrder, listener: int, output: int, *, fresh: bool, state
     report_read, report_write = os.pipe()
     descriptors = ChildDescriptors(listener, output, report_write, state.death_pipe)
     try:
-        pid = _start_fresh(order, descriptors, state) if fresh else _fork(order, descriptors, report_read, state)
+        pid = _start_fresh(order, descriptors, state) if fresh else _fork(order, descriptors, state)
     except OSError as error:
         os.close(report_read)
         reason = f"its interpreter {order.python or sys.executable} cannot be started: {error.strerror}"
@@ -150,7 +154,7 @@ def _spawn(order: ServerOrder, listener: int, output: int, *, fresh: bool, state
     send_frame(state.control, {"is": "started", "name": order.name, "pid": pid})
 
 
-def _fork(order: ServerOrder, descriptors: ChildDescriptors, report_read: int, state: _State) -> int:
+def _fork(order: ServerOrder, descriptors: ChildDescriptors, state: _State) -> int:
     parent = os.getpid()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -221,7 +225,8 @@ def _reap(state: _State) -> None:
             return
         if ended is None:
             return
-        _kill_group(ended.si_pid)  # before its number is given back
+        if ended.si_pid in state.names:  # and nothing that was adopted
+            _kill_group(ended.si_pid)  # before its number is given back
         pid, status = os.waitpid(ended.si_pid, 0)
         name = state.names.pop(pid, None)
         if name is None:

@@ -13,6 +13,8 @@ from typing import Any
 from backend.io.roots import INSTALL_ROOT
 from backend.servers.frames import FrameReader, send_frame
 
+STACK_VARIABLE = "GYM_TUI_STACK"
+"""Environment variable of servers, inherited by what they start; its value is their stack's alone."""
 _END_SECONDS = 2.0
 
 
@@ -26,8 +28,10 @@ class WarmParentLink:
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         death_read, self._death_write = os.pipe()
+        self._mark = os.urandom(8).hex()
         environment = {
             **os.environ,
+            STACK_VARIABLE: self._mark,
             "PYTHONPATH": os.pathsep.join([str(INSTALL_ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(":"),
         }
         numbers = map(str, (theirs.fileno(), death_read, os.getpid()))
@@ -88,3 +92,7 @@ class WarmParentLink:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        if self._has_children and self.process.returncode:  # it was killed, and could not end what it had adopted
+            from backend.servers.leftovers import kill_marked
+
+            kill_marked(STACK_VARIABLE, self._mark)

@@ -57,7 +57,7 @@ def require_worker_branch(instance: ServerInstance, folder: Path) -> None:
 def _has_worker_branch(path: Path) -> bool:
     try:
         tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return False  # the start of the server says what is wrong with it
     calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return any(_BRANCH_FUNCTION in (getattr(call, "id", None), getattr(call, "attr", None)) for call in calls)

@@ -113,6 +113,7 @@ class RunHelper:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
+        self._stopping = False
         self._head_url = ""
         self._ready: StackReady | None = None
         self._endpoints: set[str] = set()
@@ -181,8 +182,10 @@ class RunHelper:
 
     def shutdown(self) -> None:
         """Stop every server, and wait until they are gone. Safe to call twice."""
-        if self._loop is not None and self._task is not None and not self._ended:
-            self._loop.call_soon_threadsafe(self._task.cancel)
+        with self._changed:
+            self._stopping = True
+            if self._loop is not None and self._task is not None:
+                self._loop.call_soon_threadsafe(self._task.cancel)
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_STOP_SECONDS)
 
@@ -217,11 +220,18 @@ class RunHelper:
             self._changed.notify_all()
 
     async def _consume(self, request: ConfigRequest) -> None:
-        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        with self._changed:
+            if self._stopping:
+                return
+            self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         start = StartRequest(request, on_output=lambda server, line: say(f"({server}) {line}"))
-        async with aclosing(start_environment(start, WarmParentLink())) as events:
-            async for event in events:
-                self._take(event)
+        try:
+            async with aclosing(start_environment(start, WarmParentLink())) as events:
+                async for event in events:
+                    self._take(event)
+        finally:
+            with self._changed:
+                self._loop = self._task = None  # the loop is about to be closed, and takes no calls then
 
     def _take(self, event: Event) -> None:
         with self._changed:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from backend.cli.commands import COMMANDS
 from backend.cli.main import main
 
 MODULE = "from pydantic import BaseModel\n\n\nclass TaskData(BaseModel):\n    answer: str\n"
@@ -39,3 +40,12 @@ def test_a_search_dir(tree: Path, tmp_path_factory: pytest.TempPathFactory, monk
 def test_without_a_server(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["env", "schema"]) == 2
     assert "missing required configuration: entrypoint" in capsys.readouterr().err
+
+
+def test_the_example_of_its_help_works(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (command,) = [each for each in COMMANDS if each.path == ("env", "schema")]
+    assert main(command.example.split()[1:]) == 0
+    assert json.loads(capsys.readouterr().out)["type"] == "object"

@@ -8,7 +8,7 @@ import re
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from backend.cli.main import main
 from backend.errors import GymError
 from backend.io.redact import Redactor
 from backend.servers import stopping
@@ -236,6 +237,44 @@ def test_choosing(monkeypatch: pytest.MonkeyPatch) -> None:
         choose_stacks("three")
     monkeypatch.setattr(stopping, "running_stacks", lambda: (one,))
     assert choose_stacks(None) == choose_stacks("quiz") == (one,)
+
+
+def test_what_was_stopped_is_told_as_json(trees: tuple[Path, Path], gym: Gym) -> None:
+    with stack_in(trees[0], names(unused_port())) as first, stack_in(trees[1], names(unused_port())) as second:
+        records = {record.id: record for record in running_stacks()}
+        ambiguous = gym.run("env", "stop", "--json")
+        assert (ambiguous.returncode, ambiguous.stdout) == (1, "")
+        assert json.loads(ambiguous.stderr)["error"]["message"] == "several stacks are running"
+        result = gym.run("env", "stop", "--all", "--json")
+        assert (result.returncode, result.stdout.count("\n")) == (0, 1)
+        stopped = json.loads(result.stdout)
+        assert {entry["id"] for entry in stopped} == set(records)
+        for entry in stopped:
+            record = records[entry["id"]]
+            assert list(entry) == ["id", "name", "pid", "servers", "seconds", "killed"]
+            assert (entry["name"], entry["pid"], entry["killed"]) == (record.name, record.pid, False)
+            assert entry["servers"] == [server.name for server in record.servers]
+            assert 0 <= entry["seconds"] < stopping.STOP_SECONDS
+        assert [stack.started[-1].wait(1) for stack in (first, second)] == [0, 0]
+    nothing = gym.run("env", "stop", "--all", "--json")
+    assert (nothing.returncode, nothing.stdout) == (0, "[]\n")
+
+
+def test_a_stack_that_does_not_end_does_not_hide_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = record_of(os.getpid()), record_of(os.getpid(), id="id-2", name="two")
+
+    def stop(records: Sequence[StackRecord]) -> Iterator[stopping.StackStopped]:
+        yield stopping.StackStopped(one.id, one.name, one.pid, ("quiz",), 0.5, False)
+        raise GymError("some stacks do not end")
+
+    monkeypatch.setattr("backend.cli.env_stop.choose_stacks", lambda wanted, every: (one, two))
+    monkeypatch.setattr("backend.cli.env_stop.stop_stacks", stop)
+    assert main(["env", "stop", "--all", "--json"]) == 1
+    said = capsys.readouterr()
+    assert [entry["id"] for entry in json.loads(said.out)] == ["id-1"]
+    assert json.loads(said.err)["error"]["message"] == "some stacks do not end"
 
 
 def test_all_and_a_name_do_not_go_together(gym: Gym) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from backend.cli.main import main
 from backend.io.text import printable
-from tests.conftest import Gym
+from tests.conftest import COMMAND, ROOT, Gym
 
 
 def test_the_other_distribution_beside_ours_is_refused(
@@ -27,6 +28,20 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
     assert printable("a\x1b[2Jb\rc\x07\u202ed\n\te") == "a␛[2Jb␍c␇\ufffdd\n\te"
 
 
+def test_whatever_is_written_to_standard_error_is_text() -> None:
+    script = (
+        "import logging, sys, backend.cli.main as command_line\n"
+        "def broken(): logging.warning('log \\x1b[2J'); sys.stderr.writelines(['\\x9b']); raise ValueError('fault \\x1b]0;x\\x07')\n"
+        "command_line.main = broken\n"
+        "from backend.cli.entry import main\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "log ␛[2J" in done.stderr and "fault" in done.stderr
+    assert not any(char in done.stderr for char in "\x1b\x9b\x07")
+
+
 def test_errors_are_json_where_json_was_asked_for(gym: Gym) -> None:
     result = gym.run("list", "benchmarks", "first_stepz", "--json")
     assert result.returncode == 1
@@ -37,10 +52,6 @@ def test_errors_are_json_where_json_was_asked_for(gym: Gym) -> None:
 
 
 def test_output_that_nobody_reads_is_no_error(gym: Gym) -> None:
-    import subprocess
-
-    from tests.conftest import COMMAND, ROOT
-
     script = f"{' '.join(COMMAND)} list benchmarks --json | true; exit ${{PIPESTATUS[0]}}"
     result = subprocess.run(
         ["bash", "-c", script],

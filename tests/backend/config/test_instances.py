@@ -56,6 +56,15 @@ def test_other_almost_servers(write, request_for, text: str, line: str) -> None:
     assert any(line in found for found in lines(validate_config(request_for("x.yaml"), strict=True)))
 
 
+@pytest.mark.parametrize("name", ["a\\x00", "a\\x1b[2J", "a\\r\\nx: y", "\\x9b", "a\\x7f"])
+def test_a_name_with_control_characters_is_no_servers(write, request_for, name: str) -> None:
+    for text in (f'"{name}": {{resources_servers: {{quiz: ', f'rs: {{resources_servers: {{"{name}": '):
+        write({"x.yaml": text + "{entrypoint: app.py, domain: math}}}\n"})
+        (finding,) = validate_config(request_for("x.yaml"), strict=False).findings
+        assert finding.severity == "error"
+        assert finding.message.endswith(": must not have control characters in its names")
+
+
 def test_almost_servers_can_be_tolerated(write, request_for) -> None:
     write({"x.yaml": "rs: {resources_servers: {a: {entrypoint: app.py}}}"})
     report = validate_config(request_for("x.yaml", overrides=("+error_on_almost_servers=false",)), strict=True)

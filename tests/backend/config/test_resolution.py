@@ -17,7 +17,7 @@ from backend.config.errors import (
     MalformedConfigPathsError,
     ServerRefNotFoundError,
 )
-from backend.config.request import FlagValue
+from backend.config.request import ConfigRequest, FlagValue
 from backend.config.resolution import resolve_config
 from tests.backend.config.riddle import OVERRIDES, RIDDLE
 
@@ -388,3 +388,10 @@ def test_plain_configurations_need_neither_omegaconf_nor_hydra(write, tmp_path: 
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3]
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_folders_of_a_user_that_there_is_not_are_plain_names(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("cache_dir: ~nobody-of-this-name/c\nresults_dir: ~nobody-of-this-name/r\n")
+    tree = resolve_config(ConfigRequest(config_paths=("a.yaml",), cwd=tmp_path)).tree
+    assert tree["cache_dir"] == str(tmp_path / "~nobody-of-this-name/c") and tree["uv_cache_dir"] == f"{tree['cache_dir']}/uv"
+    assert tree["results_dir"] == str(tmp_path / "~nobody-of-this-name/r")

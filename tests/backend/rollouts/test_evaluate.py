@@ -211,7 +211,7 @@ def test_a_second_run_into_the_same_file_is_refused(gym: Gym) -> None:
     ("words", "code", "message"),
     [
         (("--split", "validation"), 2, "missing required configuration: output_jsonl_fpath"),
-        (("--output", "o.jsonl"), 2, "missing required configuration: split"),
+        (("--output", "o.jsonl"), 2, "missing required configuration: split\nhint: add --split validation"),
         (
             ("--output", "o.jsonl", "--split", "train"),
             1,
@@ -224,6 +224,7 @@ def test_a_second_run_into_the_same_file_is_refused(gym: Gym) -> None:
         (("--output", "o.jsonl", "--split", "validation", "--agent", "agnet"), 1, "Did you mean `agent`?"),
         (("--output", "o.jsonl", "--split", "validation", "--input", "rows.jsonl"), 1, "--input is for runs against servers"),
         (("--output", ".", "--split", "validation"), 2, "is a folder"),
+        (("--output", "~nobody-of-this-name/o.jsonl", "--split", "train"), 1, "no dataset of the split 'train'"),
         (("--output", "rows.jsonl/x/o.jsonl", "--split", "validation"), 1, "cannot create the folder"),
         (("--output", "o.jsonl", "--split", "validation", "stray"), 2, "unexpected word: stray"),
         (("--output", "o.jsonl", "--split", "validation", "+a=1,2"), 1, "+a=1,2"),
@@ -418,6 +419,31 @@ def test_an_output_without_suffix_or_that_is_no_file(gym: Gym) -> None:
     assert (result.returncode, "File name too long" in result.stderr, "Traceback" in result.stderr) == (1, True, False)
     result = gym.run(*words, "/dev/null")
     assert (result.returncode, "is not a regular file" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(("repeats", "words"), [(1, ()), (2, ()), (2, ("--limit", "5"))])
+def test_equal_rows_of_a_declared_dataset_are_remarked_the_last_without_its_newline_too(
+    gym: Gym, repeats: int, words: tuple[str, ...]
+) -> None:
+    make_run_tree(gym.cwd, [])
+    row = '{"responses_create_params": {"input": "same"}}'
+    (gym.cwd / "rows.jsonl").write_text(f"{row}\n{row}\n{row}")
+    config = gym.cwd / "scripted.yaml"
+    config.write_text(config.read_text().replace("{name: rows,", f"{{name: rows, num_repeats: {repeats},"))
+    result = gym.run(*RUN, *words)
+    assert result.returncode == 0, result.stderr
+    assert "2 row(s) of out/r/preprocessed_datasets/validation.jsonl equal an earlier one" in result.stderr
+    keys = sorted((row["_ng_task_index"], row["_ng_rollout_index"]) for row in read_rows(gym.cwd / "out" / "r.jsonl"))
+    assert keys == [(0, number) for number in range(5 if words else 3 * repeats)]
+
+
+def test_a_datasets_own_repeats_are_no_equal_rows(gym: Gym) -> None:
+    make_run_tree(gym.cwd, [{}, {}])
+    config = gym.cwd / "scripted.yaml"
+    config.write_text(config.read_text().replace("{name: rows,", "{name: rows, num_repeats: 3,"))
+    result = gym.run(*RUN)
+    assert result.returncode == 0, result.stderr
+    assert "equal an earlier one" not in result.stderr
 
 
 def test_equal_rows_and_agents_in_rows_are_remarked(gym: Gym, free_port: int) -> None:

@@ -120,6 +120,13 @@ def test_equal_rows_are_counted() -> None:
     assert (made.input_rows, made.tasks, made.duplicate_rows) == (3, 2, 1)
 
 
+def test_equal_lines_are_one_task_whatever_ends_them(tmp_path: Path) -> None:
+    line = '{"responses_create_params": {}, "agent_ref": {"name": "a"}}'
+    (tmp_path / "rows.jsonl").write_bytes(f"{line}\n{line}\r\n{line}".encode())
+    made = plan_expansion(file_rows("rows.jsonl", [tmp_path]), ExpansionOptions())
+    assert (made.tasks, made.duplicate_rows, indices(made.rows())) == (1, 2, [(0, 0), (0, 1), (0, 2)])
+
+
 def test_sources_stay_unresolved_until_their_agents_are_known() -> None:
     made = plan([row(task_source="rs"), row(task_source="rs", agent_ref={"name": "a"}), row(agent_ref={"name": "b"})])
     assert dict(made.planned) == {(None, "rs"): 1, ("a", "rs"): 1, ("b", None): 1}

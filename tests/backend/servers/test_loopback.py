@@ -128,6 +128,40 @@ async def test_chunked_answers_and_interim_ones() -> None:
             assert (response.status, await response.read()) == (200, b"abcdef")
 
 
+async def test_an_answer_without_a_length_ends_with_its_connection() -> None:
+    head = b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"
+    async with raw(saying(head, b'{"a"', b": 1}", close=True)) as url:
+        for _ in range(2):
+            response = await send("POST", f"{url}/v1/chat/completions", OURS, json={"k": 1})
+            assert isinstance(response, LoopbackResponse) and await response.json() == {"a": 1}
+    for nothing in (b"HTTP/1.1 204 No Content\r\n\r\n", b"HTTP/1.1 304 Not Modified\r\n\r\n"):
+        async with raw(saying(nothing, close=True)) as url:
+            assert await (await send("POST", f"{url}/", OURS, json={"k": 1})).read() == b""
+    async with raw(saying(b"HTTP/1.1 100 Continue\r\n\r\n", close=True)) as url:
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await send("POST", f"{url}/", OURS, json={"k": 1})
+
+
+async def test_redirects_are_followed() -> None:
+    async def moved(request: web.Request) -> web.Response:
+        raise web.HTTPTemporaryRedirect("/new")
+
+    async def new(request: web.Request) -> web.Response:
+        return web.json_response({"got": await request.json()})
+
+    application = web.Application()
+    application.add_routes([web.post("/old", moved), web.post("/new", new)])
+    runner = web.AppRunner(application)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        response = await send("POST", f"{url}/old", OURS, json={"k": 1})
+        assert response.status == 200 and response.url.path == "/new" and await response.json() == {"got": {"k": 1}}
+    finally:
+        await runner.cleanup()
+
+
 async def test_an_error_status_keeps_body_and_reason() -> None:
     async with raw(saying(b"HTTP/1.1 418 I'm a teapot\r\ncontent-length: 5\r\n\r\nshort")) as url:
         response = await send("POST", f"{url}/", OURS, json={"k": 1})

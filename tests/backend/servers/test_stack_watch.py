@@ -108,16 +108,17 @@ def test_a_server_that_drips_its_answer_is_not_waited_for() -> None:
         done.set()
         thread.join()
     assert answer.health == "timeout"
-    assert time.monotonic() - began < 2 * PROBE_SECONDS
+    assert time.monotonic() - began < 10 * PROBE_SECONDS, "the whole answer would take 200 s"
 
 
 @pytest.mark.parametrize(("state", "reason"), [("starting", "it is not ready yet"), ("ended", "it has ended")])
 def test_only_ready_servers_are_asked(state: str, reason: str) -> None:
-    with saying(b"") as silent:
-        began = time.monotonic()
-        (answer,) = sample(silent, state=state)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        (answer,) = sample(f"http://127.0.0.1:{listener.getsockname()[1]}", state=state)
+        listener.setblocking(False)
+        with pytest.raises(BlockingIOError):  # nobody has come
+            listener.accept()
     assert (answer.health, answer.error) == ("connection_error", reason)
-    assert time.monotonic() - began < PROBE_SECONDS
 
 
 def test_no_address_is_no_crash() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from backend.io.homes import state_home
 from backend.io.redact import Redactor
+from backend.servers.process_identity import process_mark
 from backend.servers.stack_record import StackRecord, StackServer
 from backend.servers.stacks import (
     KEPT_FOLDERS,
@@ -103,6 +104,15 @@ def test_another_process_with_the_number_is_not_the_stack(process: psutil.Proces
     assert is_running(record_of(process, created=process.create_time() + 0.02))  # the clock was adjusted a little
 
 
+@pytest.mark.parametrize("step", [-3600.0, 3600.0])
+def test_a_step_of_the_clock_does_not_lose_a_stack(process: psutil.Process, step: float) -> None:
+    """The system derives creation times from the wall clock: after a step, the one in the record differs from what is told now."""
+    record = record_of(process, created=process.create_time() - step, mark=process_mark(process.pid))
+    write(record)
+    assert running_stacks() == (record,)
+    assert not is_running(replace(record, created=process.create_time(), mark=process_mark(os.getpid())))
+
+
 def test_records_of_other_machines_are_left_alone(process: psutil.Process) -> None:
     path = write(record_of(process, machine="another-host", pid=1))
     assert running_stacks() == ()
@@ -143,6 +153,15 @@ def test_old_folders_go_and_those_of_running_stacks_stay(process: psutil.Process
     assert left[-1] == new.name
     assert len(left) == KEPT_FOLDERS + 1
     assert left[1] == "20250101-000011-0000"
+
+
+def test_folders_of_stacks_on_other_machines_stay(process: psutil.Process) -> None:
+    elsewhere = record_of(process, id="20200101-000000-0000", machine="another-host", pid=1)
+    write(elsewhere)
+    for name in (elsewhere.id, *(f"20250101-0000{number:02}-0000" for number in range(30))):
+        (state_home("stacks") / name).mkdir(parents=True)
+    assert new_stack_folder("20260101-000000-ffff") is not None
+    assert (state_home("stacks") / elsewhere.id).is_dir()
 
 
 def test_without_a_state_folder_there_is_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,6 +152,8 @@ def test_a_server_that_cannot_start_says_why(gym: Gym, tiny_tree: Path, free_por
     assert re.search(
         r"Process `tiny_[abc]` finished unexpectedly! \(ModuleNotFoundError: No module named 'no_such_module_here'", errors
     )
+    assert f'Traceback (most recent call last):\n    File "{app}", line 1' in errors
+    assert f"hint: name the package that has `no_such_module_here` in {app.with_name('requirements.txt')}" in errors
 
 
 def test_a_taken_head_port_names_its_holder(gym: Gym, tiny_tree: Path) -> None:
@@ -183,14 +185,16 @@ def test_a_taken_server_port_is_named(gym: Gym, tiny_tree: Path, free_port: int)
     assert f"port {port} for server `tiny_b` is taken" in result.stderr
 
 
-def test_a_requirement_that_cannot_be_met_is_named(gym: Gym, tiny_tree: Path, free_port: int) -> None:
+@pytest.mark.parametrize("words", [(), ("+dry_run=true",)])
+def test_a_requirement_that_cannot_be_met_is_named(gym: Gym, tiny_tree: Path, free_port: int, words: tuple[str, ...]) -> None:
     (tiny_tree / "resources_servers" / "tiny" / "requirements.txt").write_text(
         "-e nemo-gym[dev] @ ../../\n--no-index\n# remark\norjson>=3\nno-such-package-here==1.0\n"
     )
-    result = gym.run("env", "start", "--config", "tiny.yaml", f"++head_server.port={free_port}")
-    assert result.returncode == 1
-    assert "requirements.txt:5: cannot build the environment of `tiny_a`, `tiny_b`, `tiny_c`" in result.stderr
-    assert "which needs no-such-package-here==1.0" in result.stderr
+    for _ in range(2):  # what the first one has begun is not taken for an environment
+        result = gym.run("env", "start", "--config", "tiny.yaml", f"++head_server.port={free_port}", *words)
+        assert result.returncode == 1
+        assert "requirements.txt:5: cannot build the environment of `tiny_a`, `tiny_b`, `tiny_c`" in result.stderr
+        assert "which needs no-such-package-here==1.0" in result.stderr
 
 
 def test_nothing_to_start(gym: Gym) -> None:
@@ -240,9 +244,11 @@ def test_readiness_is_told_at_once(gym: Gym, tiny_tree: Path, free_port: int) ->
             for instance in instances:
                 httpx.get(instance["url"], timeout=20)
             break
-    answered = time.monotonic()
-    gym.wait_for(READY)
-    assert time.monotonic() - answered < 0.25
+    asked = 0
+    while READY not in gym.output():
+        httpx.get(instance["url"], timeout=20)
+        asked += 1
+    assert asked < 100, "it was looked for from time to time"
 
 
 def test_logs_go_to_one_file_per_server(gym: Gym, tiny_tree: Path, free_port: int) -> None:

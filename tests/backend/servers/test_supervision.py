@@ -13,6 +13,7 @@ import httpx
 import psutil
 import pytest
 
+from backend.io.homes import state_home
 from tests.conftest import COMMAND, Gym, processes_of, wait_until_gone
 
 TOOL_SERVER = """
@@ -68,6 +69,17 @@ def test_tools_die_with_their_server_whoever_is_killed(gym: Gym, tool_tree: Path
         os.kill(targets[victim], signal.SIGKILL)
         gym.started[-1].wait(10)
         assert wait_until_gone(str(tool_tree)) == []
+
+
+def test_why_a_stack_has_ended_stands_in_its_events(gym: Gym, tiny_tree: Path, free_port: int) -> None:
+    gym.start("env", "start", "--config", "tiny.yaml", f"++head_server.port={free_port}")
+    gym.wait_for("All 3 / 3 servers ready!")
+    (record,) = state_home("stacks").glob("*.json")
+    events = Path(json.loads(record.read_text())["events"])
+    os.kill(int(str(instances(free_port)[1]["pid"])), signal.SIGKILL)
+    gym.started[-1].wait(10)
+    (told,) = [event for event in map(json.loads, events.read_text().splitlines()) if event["type"] == "stack.ended"]
+    assert "`tiny_b` finished unexpectedly! (ended by SIGKILL" in told["error"]
 
 
 def test_servers_go_on_when_nobody_reads_their_output(tool_tree: Path, free_port: int) -> None:

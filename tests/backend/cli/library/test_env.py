@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,6 +86,25 @@ def test_a_server_that_dies_is_named_by_the_next_poll(no_config: None, tiny_tree
                 time.sleep(0.05)
     finally:
         helper.shutdown()
+    assert what_is_left(tiny_tree) == []
+
+
+def test_who_gives_up_at_once_leaves_nothing(
+    no_config: None, tiny_tree: Path, free_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    helper = RunHelper()
+    told_to_stop = threading.Event()
+    serve = helper._serve
+
+    def give_up() -> None:
+        threading.Timer(0.2, told_to_stop.set).start()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(helper, "wait_for_spinup", give_up)
+    monkeypatch.setattr(helper, "_serve", lambda request: (told_to_stop.wait(), serve(request)))
+    with pytest.raises(KeyboardInterrupt):
+        helper.start(wanted(free_port))
+    assert helper._thread is not None and not helper._thread.is_alive()
     assert what_is_left(tiny_tree) == []
 
 
