@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from backend.config.resolution import ServerInstance
 from backend.errors import GymError, closest
+
+if TYPE_CHECKING:
+    # A server in an environment of its own imports this before it knows that what a configuration needs is there.
+    from backend.config.resolution import ServerInstance
 
 REQUIREMENT_FILES = ("requirements.txt", "pyproject.toml")
 """A folder with one of them is a server's."""
