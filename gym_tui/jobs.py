@@ -21,6 +21,7 @@ from backend.io.files import write_atomically
 from backend.io.json_codec import dumps, loads
 from backend.io.redact import Redactor, mask_command
 from backend.io.result_paths import ResultPaths
+from backend.servers.process_identity import process_mark
 from gym_tui.private_files import private_folder
 
 _KEPT_RECORDS = 50
@@ -41,10 +42,12 @@ class Job:
     log: Path
     pid: int
     created_at: float
-    """The process' creation time: with the number, what tells it from a later process."""
+    """The process' creation time: with the number, what tells it from a later process where `mark` is empty."""
     started_at: float
     output: Path | None = None
     """The rollouts file of an evaluation."""
+    mark: str = ""
+    """What names the process for good (`process_mark`): creation times change when somebody sets the clock."""
     code: int | None = None
     """The exit code; None while it runs, and for ever when an earlier workbench started it: only its parent is told."""
     ended_at: float | None = None
@@ -120,7 +123,7 @@ def start_job(words: Sequence[str], folder: Path, now: float, output: Path | Non
         raise GymError(f"cannot start gym {' '.join(words)}: {error.strerror}", place=Place(str(log))) from error
     job = Job(
         name, tuple(words), folder, log, process.pid, _creation_time(process.pid) or now, now,
-        output, process=process, earlier_record=earlier,
+        output, process_mark(process.pid), process=process, earlier_record=earlier,
     )  # fmt: skip
     save_job(job)
     return job
@@ -135,7 +138,7 @@ def look_after(job: Job, now: float) -> bool:
         if code is None:
             return False
         job.code = code
-    elif _is_alive(job.pid, job.created_at):
+    elif _is_alive(job):
         return False
     job.ended_at = now
     save_job(job)
@@ -144,7 +147,7 @@ def look_after(job: Job, now: float) -> bool:
 
 def stop_job(job: Job) -> None:
     """Ask a running job to stop, as Ctrl-C would: an evaluation drains at the first time, and is cancelled at the second."""
-    if job.running and _is_alive(job.pid, job.created_at):
+    if job.running and _is_alive(job):
         job.stops += 1
         try:
             os.kill(job.pid, signal.SIGINT)
@@ -163,6 +166,7 @@ def save_job(job: Job) -> None:
         "log": str(job.log),
         "pid": job.pid,
         "created_at": job.created_at,
+        "mark": job.mark,
         "started_at": job.started_at,
         "output": str(job.output) if job.output else None,
         "code": job.code,
@@ -180,7 +184,7 @@ def jobs_of_earlier_workbenches() -> list[Job]:
     ended = []
     for path in sorted(private_folder("jobs").glob("*.json")):
         job = _read_job(path)
-        if job is not None and job.running and _is_alive(job.pid, job.created_at):
+        if job is not None and job.running and _is_alive(job):
             found.append(job)
         else:
             ended.append(path)
@@ -260,6 +264,7 @@ def _read_job(path: Path) -> Job | None:
             created_at=float(value["created_at"]),
             started_at=float(value["started_at"]),
             output=Path(value["output"]) if value.get("output") else None,
+            mark=str(value.get("mark") or ""),
             code=value.get("code"),
             ended_at=value.get("ended_at"),
             shown=True,
@@ -277,12 +282,15 @@ def _creation_time(pid: int) -> float | None:
         return None
 
 
-def _is_alive(pid: int, created_at: float) -> bool:
+def _is_alive(job: Job) -> bool:
+    mark = process_mark(job.pid) if job.mark else ""
+    if mark:
+        return mark == job.mark
     import psutil
 
     try:
-        process = psutil.Process(pid)
-        return process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - created_at) <= _CREATION_SLACK_SECONDS
+        process = psutil.Process(job.pid)
+        return process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - job.created_at) <= _CREATION_SLACK_SECONDS
     except (psutil.Error, ValueError, OverflowError):
         return False
 

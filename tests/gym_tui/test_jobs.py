@@ -16,6 +16,7 @@ import pytest
 
 from backend.errors import UsageError
 from backend.io.homes import state_home
+from backend.servers.process_identity import process_mark
 from gym_tui import jobs
 from gym_tui.jobs import Job, LogReader, jobs_of_earlier_workbenches, look_after, save_job, share_done, start_job, stop_job
 from gym_tui.verbs import checked, evaluation_output
@@ -99,6 +100,15 @@ def test_a_number_that_belongs_to_another_process_is_not_a_job(sleeper: Job) -> 
     record = sleeper.log.with_suffix(".json")
     value = json.loads(record.read_text())
     record.write_text(json.dumps({**value, "created_at": value["created_at"] - 100}))
+    assert jobs_of_earlier_workbenches() == []
+
+
+def test_a_step_of_the_clock_loses_no_job(sleeper: Job) -> None:
+    record = sleeper.log.with_suffix(".json")
+    value = json.loads(record.read_text()) | {"mark": process_mark(sleeper.pid)}
+    record.write_text(json.dumps({**value, "created_at": value["created_at"] - 3600}))
+    assert [job.name for job in jobs_of_earlier_workbenches()] == ["sleeper"]
+    record.write_text(json.dumps({**value, "mark": process_mark(os.getpid())}))
     assert jobs_of_earlier_workbenches() == []
 
 
