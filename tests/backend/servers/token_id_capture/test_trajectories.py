@@ -48,7 +48,7 @@ def build(tmp_path, *entries, **arguments):
 
 
 TWO_TURNS = (call("a", [1, 2], [3]), call("b", [1, 2, 3, 4], [5, 6], "a"))
-SUBAGENT = call("d", [50], [51])
+OTHER_AGENT = call("d", [50], [51])
 AMID = call("c", [1, 2, 9, 4], [7], parent_resolution=UNRESOLVED)
 EMPTY = call("e", [1, 2, 3, 4], [], "a")
 
@@ -92,7 +92,7 @@ def test_one_conversation_is_one_safe_response(tmp_path):
 
 
 def test_several_chains_without_a_terminal_call_are_masked(tmp_path):
-    built = build(tmp_path, *TWO_TURNS, AMID, SUBAGENT, EMPTY)
+    built = build(tmp_path, *TWO_TURNS, AMID, OTHER_AGENT, EMPTY)
     metrics = built["metrics"]
     assert [metrics[key] for key in ("n_calls", "chains", "roots", "empty_generation_calls")] == [5, 3, 3, 1]
     assert (metrics["delivered_fraction"], metrics["parent_link_failures"]) == (0.6, {"parent_unresolved": 1})
@@ -113,7 +113,7 @@ def test_several_chains_without_a_terminal_call_are_masked(tmp_path):
     ],
 )
 def test_the_chain_of_the_call_that_the_rollout_ended_with(tmp_path, arguments, method, call_id, masked):
-    built = build(tmp_path, *TWO_TURNS, AMID, SUBAGENT, **arguments)
+    built = build(tmp_path, *TWO_TURNS, AMID, OTHER_AGENT, **arguments)
     attribution = built["metrics"]["terminal_attribution"]
     assert (attribution["method"], attribution["call_id"]) == (method, call_id)
     assert built["mask_sample"] is masked
@@ -178,7 +178,7 @@ def test_only_the_item_with_the_tokens_carries_them():
 
 
 def test_broken_chains_are_named():
-    chain = Chain("x", [ChainLink(TWO_TURNS[0]), ChainLink(SUBAGENT)])
+    chain = Chain("x", [ChainLink(TWO_TURNS[0]), ChainLink(OTHER_AGENT)])
     with pytest.raises(ValueError, match="call d does not continue"):
         chain.validate()
     with pytest.raises(ValueError, match="item 1"):
