@@ -30,7 +30,8 @@ def sleepy_tree(tiny_tree: Path) -> Path:
     return tiny_tree
 
 
-@pytest.mark.parametrize("dry_run", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dry_run", [False, True])
 def test_a_server_that_is_not_ready_in_time_is_named_with_its_step_log_and_last_lines(
     gym: Gym, sleepy_tree: Path, free_port: int, dry_run: bool
 ) -> None:

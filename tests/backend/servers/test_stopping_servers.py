@@ -153,6 +153,7 @@ def wait_for(is_so: Any, seconds: float = 20) -> None:
     assert is_so()
 
 
+@pytest.mark.slow
 def test_ctrl_c_with_fifty_slow_requests_leaves_no_process_and_no_connection(gym: Gym, tiny_tree: Path, free_port: int) -> None:
     with slow_requests(gym, tiny_tree, SLOW_SERVER, free_port) as upstream:
         gym.started[-1].send_signal(signal.SIGINT)
