@@ -8,6 +8,7 @@ its children. It ends, and they with it, when the control socket or the death pi
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import pickle
@@ -109,10 +110,14 @@ def _obey_until_alone(state: _State, wakeup: int) -> None:
 
 
 def _import_stack() -> None:
+    """Import what servers need. All of it stays: collections pass it over, in servers too, which would copy its pages by looking at them."""
     import importlib
 
+    gc.disable()
     for name in PRELOADED:
         importlib.import_module(name)
+    gc.freeze()
+    gc.enable()
 
 
 def _thread_count() -> int:
