@@ -1,10 +1,12 @@
-"""Components for tests of token capture: a model whose tokens follow from the words, and an agent that forgets them."""
+"""For tests of token capture: a model whose tokens follow from the words, an agent that forgets them, trees of recorded calls."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from backend.servers.token_id_capture.records import TokenEntry
 from tests.run_trees import SCRIPTED_VERIFIER, write_rows
 
 TOKEN_MODEL = """
@@ -173,3 +175,13 @@ def make_token_tree(folder: Path, rows: list[dict[str, Any]], workers: int = 1) 
     (folder / "tokens.yaml").write_text(CONFIG.format(workers=workers, folder=f'"{records}"'))
     write_rows(folder / "rows.jsonl", rows)
     return records
+
+
+def tree_of_calls(steps: Sequence[tuple[int, list[int]]], call: Callable[..., TokenEntry]) -> list[TokenEntry]:
+    """Calls `a`, `b`, …: each continues the earlier one that its step chooses (0: none), with a token of its own, and generates the tokens of its step."""
+    entries: list[TokenEntry] = []
+    for number, (choice, generation) in enumerate(steps):
+        parent = entries[choice % len(entries)] if entries and choice else None
+        before = [*parent.prompt_token_ids, *parent.generation_token_ids] if parent else []
+        entries.append(call(chr(ord("a") + number), [*before, 100 + number], generation, parent and parent.model_call_id))
+    return entries

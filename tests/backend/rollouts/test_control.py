@@ -70,7 +70,14 @@ def test_an_unknown_request_is_remarked_and_changes_nothing() -> None:
 def test_events_go_to_whoever_passes_them_on_and_wait_when_refused() -> None:
     control = RunControl()
     heard: list[Event] = []
-    control.on_event = lambda event: len(heard) < 1 and (heard.append(event) or True)  # type: ignore[func-returns-value]
+
+    def take_one(event: Event) -> bool:
+        if heard:
+            return False
+        heard.append(event)
+        return True
+
+    control.on_event = take_one
     control.steer("drain", "one")
     control.steer("drain", "two")
     assert heard == [RunControlled("drain", "one")]

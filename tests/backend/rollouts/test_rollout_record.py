@@ -129,9 +129,9 @@ def test_no_value_of_a_wrong_type_is_an_error(record: dict[str, Any]) -> None:
         "output_tokens_of",
         "seconds_of",
         "turns_of",
-        "preview_of",
     ):
         getattr(record_views, name)(record)
+    assert len(record_views.preview_of(record)) <= record_views.PREVIEW_CHARACTERS
 
 
 def test_values_become_text() -> None:

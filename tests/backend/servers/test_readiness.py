@@ -57,7 +57,8 @@ def test_a_limit_that_is_no_number_is_refused(gym: Gym, tiny_tree: Path) -> None
 
 def test_within_the_limit_all_is_as_ever(gym: Gym, tiny_tree: Path, free_port: int) -> None:
     gym.start("env", "start", "--config", "tiny.yaml", f"++head_server.port={free_port}", f"{LIMIT}=60")
-    gym.wait_for("All 3 / 3 servers ready!")
+    assert "not ready" not in gym.wait_for("All 3 / 3 servers ready!")
+    assert gym.started[-1].poll() is None
 
 
 def process(name: str, tmp_path: Path, *lines: str) -> ServerProcess:

@@ -121,4 +121,5 @@ def test_a_state_folder_that_goes_away_is_no_failure(tmp_path: Path, monkeypatch
     monkeypatch.setenv("GYM_TUI_HOME", "/proc/nonexistent")
     journal.begin("http://127.0.0.1:3", (A, B))
     journal.note(ServerReady("b", 1.5))
+    assert running_stacks() == ()
     journal.close()

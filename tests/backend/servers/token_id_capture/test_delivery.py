@@ -13,6 +13,7 @@ from backend.servers.token_id_capture.delivery import (
 )
 from backend.servers.token_id_capture.records import ParentResolutionStatus, TokenEntry, stamp_lineage
 from backend.servers.token_id_capture.store import TokenCaptureSnapshot, TokenCaptureStore
+from tests.token_trees import tree_of_calls
 
 TOKENS = {"prompt_token_ids": [1, 2], "generation_token_ids": [3], "generation_log_probs": [-0.5]}
 
@@ -243,12 +244,7 @@ class Memory:
 )
 def test_a_record_is_masked_or_its_tokens_continue_each_other(steps, named):
     """Whatever tree of calls, and whichever call the agent names: the output is contiguous, and only named chains are unmasked."""
-    entries = []
-    for number, (choice, generation) in enumerate(steps):
-        parent = entries[choice % len(entries)] if entries and choice else None
-        before = [*parent.prompt_token_ids, *parent.generation_token_ids] if parent else []
-        name = chr(ord("a") + number)
-        entries.append(call(name, [*before, 100 + number], generation, parent and parent.model_call_id))
+    entries = tree_of_calls(steps, call)
     result = {"reward": 1.0, "response": {"id": "?", "output": []}}
     if named is not None:
         result["_ng_terminal_model_call_id"] = chr(ord("a") + named)

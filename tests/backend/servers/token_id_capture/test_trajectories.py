@@ -17,6 +17,7 @@ from backend.servers.token_id_capture.trajectories import (
     trajectories_for_rollout,
     trajectories_from_source,
 )
+from tests.token_trees import tree_of_calls
 
 UNRESOLVED = ParentResolutionStatus.UNRESOLVED
 
@@ -204,12 +205,7 @@ def test_records_of_earlier_runs_are_cleared(tmp_path):
 @given(st.lists(st.tuples(st.integers(0, 5), st.lists(st.integers(0, 3), min_size=1, max_size=3)), min_size=1, max_size=8))
 def test_every_chain_of_any_tree_of_calls_is_contiguous(steps):
     """Each step continues an earlier call (or begins anew) with a token of its own, so no two prompts are equal."""
-    entries = []
-    for number, (choice, generation) in enumerate(steps):
-        parent = entries[choice % len(entries)] if entries and choice else None
-        before = [*parent.prompt_token_ids, *parent.generation_token_ids] if parent else []
-        name = chr(ord("a") + number)
-        entries.append(call(name, [*before, 100 + number], generation, parent and parent.model_call_id))
+    entries = tree_of_calls(steps, call)
     built = prefix_merging(list(reversed(entries)))
     for chain in built.chains:
         chain.validate()
