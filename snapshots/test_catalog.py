@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
+from backend.catalog.entries import Catalog
+from backend.catalog.listing import whole_catalog
 from backend.errors import GymError
 from gym_tui.app import WorkbenchApp
 from screens.catalog import finding
+from screens.catalog import screen as screen_module
+from screens.widgets.background import Reporter
 from screens.widgets.pane import Pane, PaneState
 from screens.widgets.virtual_list import VirtualList
 from tests.component_samples import write_catalog, write_hostile, write_many, write_model
@@ -190,15 +193,21 @@ def _refuse(_roots: object) -> None:
 
 
 @pytest.fixture
-def held_reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No file is read until the test ends."""
-    end = threading.Event()
-    real = finding.whole_catalog
-    monkeypatch.setattr(finding, "whole_catalog", lambda roots: (end.wait(60), real(roots))[1])
+def held_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file is read until the program ends."""
+
+    def names_alone(roots: Sequence[Path], reporter: Reporter) -> Catalog:
+        def whole(whole_roots: Sequence[Path]) -> Catalog:
+            while reporter.wait(0.02):
+                pass
+            return whole_catalog(whole_roots)
+
+        monkeypatch.setattr(finding, "whole_catalog", whole)
+        return finding.find_components(roots, reporter)
+
+    monkeypatch.setattr(screen_module, "find_components", names_alone)
     monkeypatch.setattr(WorkbenchApp, "begin_work", lambda _app: None)
     monkeypatch.setattr(WorkbenchApp, "end_work", lambda _app: None)
-    yield
-    end.set()
 
 
 @pytest.mark.usefixtures("catalog", "held_reading")
@@ -210,10 +219,7 @@ def test_loading(picture: Picture, size: tuple[int, int]) -> None:
         rows = app.screen.query_one("#component-list", VirtualList).rows
         return len(rows) == 11 and app.screen.query_one("#detail", Pane).state is PaneState.LOADING
 
-    async def end(_pilot: Pilot[Any]) -> None:
-        pass
-
-    assert picture(app, size, ["reading · 11", "math_verified", "…"], hides=["no data"], until=has_names, steps=end)
+    assert picture(app, size, ["reading · 11", "math_verified", "…"], hides=["no data"], until=has_names)
 
 
 def test_hundreds(picture: Picture, root: Path) -> None:

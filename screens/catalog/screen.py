@@ -41,7 +41,7 @@ from screens.widgets.filter_box import FilterBox
 from screens.widgets.frame import FrameLine
 from screens.widgets.key_table import bindings
 from screens.widgets.outside import editor_command, opening, pager_command, run_outside
-from screens.widgets.pane import Pane, PaneState
+from screens.widgets.pane import Pane
 from screens.widgets.virtual_list import VirtualList
 from screens.widgets.workbench import Target
 from screens.widgets.workbench_screen import WorkbenchScreen
@@ -72,6 +72,8 @@ class CatalogScreen(WorkbenchScreen):
         self._catalog: Catalog | None = None
         """None until files have been read."""
         self._reading = False
+        self._failure: Failure | None = None
+        """Why the last reading failed: what is shown stays old until one ends well."""
         self._asked = True
         """Whether somebody waits for what is being read."""
         self._roots: tuple[Path, ...] = ()
@@ -156,8 +158,8 @@ class CatalogScreen(WorkbenchScreen):
 
     def _have_read(self, catalog: Catalog) -> None:
         self._reading = False
+        self._failure = None
         if catalog == self._catalog:
-            self._pane.show_ready()
             self._draw()
             self._detail.surroundings_changed()
             return
@@ -166,21 +168,17 @@ class CatalogScreen(WorkbenchScreen):
         there = set(map(component_key, catalog.entries))
         self._marked = [key for key in self._marked if key in there]
         self._list.marks = set(self._marked)
-        self._pane.show_ready()
         self._arrange()
         self._detail.surroundings_changed()
 
     def _not_read(self, failure: Failure) -> None:
         self._reading = False
-        if self._catalog is not None:
-            self._pane.show_stale("old")
-            self._pane.set_heading(foot=failure.message)
-        else:
+        self._failure = failure
+        if self._catalog is None:
             self._components = ()
-            self._arrangement = Arrangement()
-            self._list.show(ComponentRows())
-            self._pane.show_failure(failure, "ctrl+r tries again")
-            self._detail.follow(None)
+            self._arrange()
+        else:
+            self._draw()
 
     def _surroundings(self) -> Surroundings:
         """What the detail says of other components and of runs; the runs are looked for when somebody wants to know."""
@@ -237,13 +235,16 @@ class CatalogScreen(WorkbenchScreen):
         """The state of the list's pane, the chips, and what the border says."""
         pane, arrangement = self._pane, self._arrangement
         shown, total = len(arrangement.shown), len(self._components)
-        self.query_one("#chips", FrameLine).left = chips(arrangement, self.wish.kind, needy=self.wish.needy)
-        if shown and self._reading and self._asked:
-            if pane.state is not PaneState.STALE:
-                pane.show_ready()  # takes a message away
-                pane.show_loading("reading", keep=True)
-        elif shown and pane.state is not PaneState.STALE:
+        is_known = self._failure is None or self._catalog is not None
+        self.query_one("#chips", FrameLine).left = chips(arrangement, self.wish.kind, needy=self.wish.needy) if is_known else ()
+        if self._failure is not None and not is_known:
+            pane.show_failure(self._failure, "ctrl+r tries again")
+        elif self._failure is not None and shown:
+            pane.show_stale("old")
+        elif shown:
             pane.show_ready()
+            if self._reading and self._asked:
+                pane.show_loading("reading", keep=True)
         elif total and not shown:
             near = nearest_names(self._components, self.wish.text)
             nearest = f"nearest: {', '.join(near)}" if near else ""
@@ -251,9 +252,9 @@ class CatalogScreen(WorkbenchScreen):
         elif not total and not self._reading:
             folders = ", ".join(self.workbench.shown_path(root) for root in self._roots)
             pane.show_empty(f"No components below {folders}", f"{EXTRA_ROOTS_VARIABLE} names more folders to look in")
-        elif not total and pane.state is not PaneState.FAILED:
+        elif not total:
             pane.show_loading("Looking for components …")
-        pane.set_heading(right=self._counted(shown, total), foot=self._foot())
+        pane.set_heading(right=self._counted(shown, total) if is_known else "", foot=self._foot())
 
     def _nothing_passes(self) -> str:
         wish = self.wish
@@ -272,6 +273,8 @@ class CatalogScreen(WorkbenchScreen):
     def _foot(self) -> str:
         if self._arrangement.problem:
             return self._arrangement.problem
+        if self._failure is not None and self._catalog is not None:
+            return self._failure.message
         warnings = self._catalog.warnings if self._catalog is not None else ()
         if self.wish.text or self.wish.kind or self.wish.needy:
             return "esc shows all again"

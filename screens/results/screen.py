@@ -67,6 +67,8 @@ class ResultsScreen(WorkbenchScreen):
         self._filter_problem = ""
         self._cache = RunCache()
         self._searching = False
+        self._failure: Failure | None = None
+        """Why the last search failed: what is shown stays old until one ends well."""
         self._folders = 0
         self._looks_left = 0
         """How often only running runs are looked at until all are searched for again."""
@@ -97,6 +99,7 @@ class ResultsScreen(WorkbenchScreen):
         if target.path != self._place:
             self._runs = {}
             self._moved = False
+            self._failure = None
             self._runs_pane.show_ready()
             self._search(target.path)
             self._arrange()
@@ -144,6 +147,7 @@ class ResultsScreen(WorkbenchScreen):
 
     def _found(self, found: Found) -> None:
         self._searching = False
+        self._failure = None
         self._folder = found.folder
         self._folders = found.folders
         self._wanted = None if self._moved else found.wanted
@@ -155,12 +159,9 @@ class ResultsScreen(WorkbenchScreen):
 
     def _not_searched(self, failure: Failure) -> None:
         self._searching = False
-        if self._runs:
-            self._runs_pane.show_stale("old")
-            self._runs_pane.set_heading(foot=failure.message)
-        else:
-            self._runs_pane.show_failure(failure, "ctrl+r tries again")
-            self._detail.follow(None)
+        self._failure = failure
+        self._draw()
+        self._detail.follow(self._current)
 
     def _look(self) -> None:
         """The regular look while somebody can see the screen: at running runs, and now and then for all."""
@@ -206,13 +207,14 @@ class ResultsScreen(WorkbenchScreen):
         """The state of the list's pane, and what its border says."""
         pane = self._runs_pane
         runs, shown = len(self._runs), len(self._matches.runs)
-        if shown and not self._searching:
+        if self._failure is not None and not runs:
+            pane.show_failure(self._failure, "ctrl+r tries again")
+        elif self._failure is not None and shown:
+            pane.show_stale("old")
+        elif shown:
             pane.show_ready()
-        elif shown and not self._moved:
-            pane.show_ready()
-            pane.show_loading(f"{formatting.count(self._folders)} folders", keep=True)
-        elif shown and pane.state is not PaneState.STALE:
-            pane.show_ready()
+            if self._searching and not self._moved:
+                pane.show_loading(f"{formatting.count(self._folders)} folders", keep=True)
         elif runs and not shown:
             near = nearest_names(list(self._runs.values()), self._filter)
             nearest = f"nearest: {', '.join(near)}" if near else ""
@@ -232,6 +234,8 @@ class ResultsScreen(WorkbenchScreen):
     def _foot(self) -> str:
         if self._filter_problem:
             return self._filter_problem
+        if self._failure is not None and self._runs:
+            return self._failure.message
         if self._matches.fuzzy and self._matches.runs:
             return "no run has these words: shown are those with their letters"
         return "esc clears the filter" if self._filter else ""

@@ -60,6 +60,8 @@ class ServersScreen(WorkbenchScreen):
         self._forgotten: set[str] = set()
         self._in_front = False
         self._watching = False
+        self._not_watched = ""
+        """Why watching failed: what is shown stays old until something is read again."""
         self._first_pending = False
         self._seen_at = 0.0
         self._asked: tuple[str, ...] = ()
@@ -151,6 +153,7 @@ class ServersScreen(WorkbenchScreen):
 
     def _take(self, snapshot: Snapshot) -> None:
         self._first_arrived()
+        self._not_watched = ""
         self._seen_at = snapshot.at
         back = self._come_back(snapshot)
         stacks = tuple(stack for stack in snapshot.stacks if stack.record.id not in self._forgotten)
@@ -177,8 +180,9 @@ class ServersScreen(WorkbenchScreen):
         if self.snapshot is None:
             self._pane.show_failure(failure, "p twice tries again")
         else:
-            self._pane.show_stale("old")
-            self._pane.set_heading(foot=failure.message)
+            self._not_watched = failure.message
+            self._say_counts()
+            self._say_stale()
 
     def _look_at_clock(self) -> None:
         """Ages go on while nothing is read, and a question is forgotten."""
@@ -192,7 +196,8 @@ class ServersScreen(WorkbenchScreen):
             return
         seconds = self.workbench.clock() - self._seen_at
         word = "paused" if self.paused else "stale" if seconds >= STALE_SECONDS else ""
-        self._pane.show_stale(f"{word} {formatting.age(seconds)}" if word else "")
+        old = "old" if self._not_watched else ""
+        self._pane.show_stale(f"{word} {formatting.age(seconds)}" if word else old)
 
     # Drawing
 
@@ -211,6 +216,7 @@ class ServersScreen(WorkbenchScreen):
             self._list.cursor = _first_server(rows)  # it has no size yet, so moving to it would scroll
         if snapshot.stacks:
             self._pane.show_ready()
+            self._say_stale()
         else:
             self._pane.show_empty("Nothing runs.", self._how_to_start())
         self._say_counts()
@@ -237,7 +243,9 @@ class ServersScreen(WorkbenchScreen):
         running = len(snapshot.running)
         stacks = f"{running} stacks" if running > 1 else ""
         nothing = "nothing runs" if snapshot.stacks and not running else ""
-        self._pane.set_heading(right=" · ".join(filter(None, (nothing, stacks, *counts))), foot=self._question)
+        self._pane.set_heading(
+            right=" · ".join(filter(None, (nothing, stacks, *counts))), foot=self._question or self._not_watched
+        )
 
     def _how_to_start(self) -> str:
         chosen = self.workbench.chosen_words()

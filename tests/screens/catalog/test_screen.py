@@ -382,6 +382,10 @@ async def test_a_catalogue_that_cannot_be_read_fails_and_then_is_old(catalog: Pa
         await settle(pilot)
         assert pane(app).state is PaneState.FAILED
         assert "the disk is on fire" in text_of(app) and "call somebody" in text_of(app) and "ctrl+r" in text_of(app)
+        await pilot.press("slash", "m")
+        await settle(pilot)
+        assert pane(app).state is PaneState.FAILED
+        await pilot.press("escape", "escape")
         monkeypatch.setattr(finding, "whole_catalog", real)
         await pilot.press("ctrl+r")
         await settle(pilot)
@@ -390,6 +394,9 @@ async def test_a_catalogue_that_cannot_be_read_fails_and_then_is_old(catalog: Pa
         await pilot.press("ctrl+r")
         await settle(pilot)
         assert pane(app).state is PaneState.STALE and len(names(app)) == 11 and "the disk is on fire" in text_of(app)
+        await pilot.press("slash", "m")
+        await settle(pilot)
+        assert pane(app).state is PaneState.STALE and "the disk is on fire" in text_of(app)
 
 
 async def test_a_component_that_is_asked_for_gets_the_cursor(catalog: Path) -> None:

@@ -327,6 +327,10 @@ async def test_what_cannot_be_read_is_said(monkeypatch: pytest.MonkeyPatch) -> N
             broken.setattr(watching, "running_stacks", fail)
             await settle(pilot, lambda: "OSError: the disk is gone" in text_of(app))
             assert "math_with_judge" in text_of(app)
+        screen_of(pilot)._look_at_clock()
+        screen_of(pilot).draw()
+        await settle(pilot)
+        assert "OSError: the disk is gone" in text_of(app) and "─ old · " in text_of(app)
         await pilot.press("p", "p")
         await settle(pilot, lambda: screen_of(pilot).query_one("#servers", Pane).state is PaneState.READY)
 
