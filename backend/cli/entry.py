@@ -8,15 +8,19 @@ if sys.platform == "win32":
     sys.exit("Error: gym needs Linux or macOS; on Windows, run it in WSL (https://learn.microsoft.com/windows/wsl)")
 let_interrupts_kill()
 
-from backend.cli import main as command_line  # noqa: E402 - only now: it imports much
-from backend.cli.console import PrintableStream  # noqa: E402
-from backend.errors import ExitCode  # noqa: E402
+from backend.cli.launch import drop_unused, launch_ahead  # noqa: E402 - interrupts come first
 
 __all__ = ["main"]
 
 
 def main() -> int:
     """Run this process' command line; whatever is written to standard error, logs and tracebacks too, may hold foreign text."""
+    launch_ahead(sys.argv[1:])
+
+    from backend.cli import main as command_line
+    from backend.cli.console import PrintableStream
+    from backend.errors import ExitCode
+
     if sys.stderr is not None:
         sys.stderr = PrintableStream(sys.stderr)
     try:
@@ -25,3 +29,4 @@ def main() -> int:
         return ExitCode.INTERRUPTED
     finally:
         let_interrupts_kill()  # the interpreter's end is no place for exceptions
+        drop_unused()

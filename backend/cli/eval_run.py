@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 from backend.cli.console import warn
 from backend.cli.interrupts import let_interrupts_kill
+from backend.cli.launch import warm_parent_link
 from backend.cli.parser import Parsed
 from backend.cli.request_building import config_request, export_search_dirs
 from backend.config.request import ConfigRequest
 from backend.errors import ExitCode, UsageError
 from backend.io.text import printable
-from backend.servers.warm_parent_link import WarmParentLink
 
 if TYPE_CHECKING:
     from backend.cli.render_run import RunRenderer
+    from backend.servers.warm_parent_link import WarmParentLink
 
 
 def run(parsed: Parsed) -> int:
@@ -27,7 +28,7 @@ def run(parsed: Parsed) -> int:
     let_interrupts_kill()  # until the operation listens for them itself
     request = config_request(parsed, warn)
     export_search_dirs(request)
-    link = WarmParentLink() if serve else None  # imports on the other core while this process does
+    link = warm_parent_link() if serve else None  # imports on the other core while this process does
     try:
         return _run(parsed, request, link)
     finally:

@@ -71,8 +71,13 @@ class ChildDescriptors:
         return (self.listener, self.output, self.report, self.death_pipe)
 
 
-def live(order: ServerOrder, settings: dict[str, Any], descriptors: ChildDescriptors, parent: int) -> NoReturn:
-    """Be the server that `order` describes, with `settings` (`config`, `session_secret`); never returns."""
+def live(
+    order: ServerOrder, settings: dict[str, Any], descriptors: ChildDescriptors, parent: int, *, is_configured: bool = False
+) -> NoReturn:
+    """Be the server that `order` describes, with `settings` (`config`, `session_secret`); never returns.
+
+    `is_configured` says that this process has the configuration already, from the one it was forked from.
+    """
     code = 1
     try:
         _settle_in(descriptors)
@@ -92,6 +97,10 @@ def live(order: ServerOrder, settings: dict[str, Any], descriptors: ChildDescrip
         else:
             leave_with_parent(descriptors.death_pipe, parent)
         random.seed()
+        if not is_configured:
+            from backend.config.global_config import set_global_config_dict
+
+            set_global_config_dict(config)
         code = _serve(order, config, worker)
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else int(left.code is not None)
@@ -132,7 +141,7 @@ def _settle_in(descriptors: ChildDescriptors) -> None:
 
 
 def _serve(order: ServerOrder, config: Mapping[str, Any], worker: Worker | None) -> int:
-    from backend.config.global_config import hand_down_config, set_global_config_dict
+    from backend.config.global_config import hand_down_config
     from backend.servers.http_client import client_settings, configure_http_client
 
     logging.basicConfig(
@@ -141,7 +150,6 @@ def _serve(order: ServerOrder, config: Mapping[str, Any], worker: Worker | None)
         format="%(levelname)s %(name)s: %(message)s",
         force=True,
     )
-    set_global_config_dict(config)
     configure_http_client(client_settings(config, processes=worker.count if worker is not None else 1))
     os.environ["NEMO_GYM_CONFIG_PATH"] = order.name
     if order.kind == HEAD_SERVER_KIND:

@@ -19,6 +19,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from backend.io.json_codec import dumps, loads
+from backend.servers.api_document import describe
 
 Handler = Callable[..., Awaitable[Any]]
 _JSON = "application/json"
@@ -68,6 +69,7 @@ def add_endpoint(
     endpoint.__name__ = getattr(handler, "__name__", "endpoint")
     endpoint.__doc__ = handler.__doc__
     app.add_route(path, endpoint, methods=list(methods))
+    describe(app, path, handler, methods)
 
 
 @dataclass(frozen=True, slots=True)

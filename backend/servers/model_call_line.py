@@ -12,8 +12,8 @@ from starlette.types import Message
 
 from backend.io.json_codec import loads
 from backend.responses.stream_answers import UNREADABLE, StreamedAnswer, answer_from_stream, ends_stream
+from backend.servers.capture_context import current_capture_context
 from backend.servers.middleware import UPSTREAM_STATUS_HEADER
-from backend.servers.token_id_capture.context import current_capture_context
 
 _STATUS_HEADER = UPSTREAM_STATUS_HEADER.encode()
 

@@ -28,6 +28,7 @@ from backend.responses.streaming import (
     synthesize_responses_sse,
     validate_streaming_responses_params,
 )
+from backend.servers.capture_context import current_capture_context
 from backend.servers.endpoint import (
     Handler,
     TypedHandler,
@@ -39,13 +40,6 @@ from backend.servers.endpoint import (
     validate_body,
 )
 from backend.servers.middleware import UPSTREAM_STATUS_HEADER, upstream_status
-from backend.servers.token_id_capture.context import (
-    capture_tokens,
-    current_capture_context,
-    give_up_call,
-    register_call_intent,
-    resolve_parent,
-)
 
 logger = logging.getLogger(__name__)
 
@@ -105,16 +99,18 @@ def _capturing(typed: TypedHandler | None, asked: str) -> TypedHandler | None:
     async def captured(**arguments: Any) -> Any:
         if current_capture_context() is None:
             return await handler(**arguments)
+        from backend.servers.token_id_capture import context as capture
+
         # A handler may change its body, and what was asked must be recognised again in the next request.
         items = copy(getattr(arguments[body_name], asked, None))
-        await register_call_intent()
-        await resolve_parent(items)
+        await capture.register_call_intent()
+        await capture.resolve_parent(items)
         try:
             result = await handler(**arguments)
         except BaseException:
-            await give_up_call()
+            await capture.give_up_call()
             raise
-        await capture_tokens(result, items)
+        await capture.capture_tokens(result, items)
         return result
 
     return replace(typed, handler=captured)

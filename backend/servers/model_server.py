@@ -10,6 +10,7 @@ from abc import abstractmethod
 from fastapi import Body, FastAPI
 
 from backend.config.config_types import BaseRunServerInstanceConfig
+from backend.config.global_config import TOKEN_ID_CAPTURE_BLOCK
 from backend.responses.schema import (
     NeMoGymChatCompletion,
     NeMoGymChatCompletionCreateParamsNonStreaming,
@@ -31,8 +32,6 @@ from backend.servers.model_call_records import (
 )
 from backend.servers.model_routes import add_model_routes
 from backend.servers.server_utils import BaseServer, SimpleServer
-from backend.servers.token_id_capture.config import checked_config, require_shared_lineage
-from backend.servers.token_id_capture.middleware import TokenCapture
 
 __all__ = [
     "BaseResponsesAPIModel",
@@ -91,6 +90,11 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
         super().setup_exception_middleware(app)
 
     def _capture_token_ids(self, app: FastAPI) -> None:
+        if not self.server_client.global_config_dict.get(TOKEN_ID_CAPTURE_BLOCK):
+            return
+        from backend.servers.token_id_capture.config import checked_config, require_shared_lineage
+        from backend.servers.token_id_capture.middleware import TokenCapture
+
         config = checked_config(self.server_client.global_config_dict)
         sink = config.build_sink()
         if sink is not None:

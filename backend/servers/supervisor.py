@@ -133,7 +133,8 @@ class Stack:
                 async for event in preparing:
                     yield self._noted(event)
             await self._wait_until_warm()
-            self._link.send({"do": "settings", "settings": {"config": self.config, "session_secret": secrets.token_hex(32)}})
+            settings = {"config": self.config, "session_secret": secrets.token_hex(32)}
+            self._link.send({"do": "settings", "settings": settings, "environment": self._link.changed_environment()})
             self._spawned = time.monotonic()
             for name, order in orders.items():
                 await self._spawn(order, listeners.pop(name))

@@ -18,21 +18,21 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from backend.io.roots import INSTALL_ROOT
 from backend.servers.child import ChildDescriptors, ServerOrder, live
-from backend.servers.environments.environment import activated
+from backend.servers.environments.site_folders import activated
 from backend.servers.frames import FrameReader, send_frame
 from backend.servers.guard import die_with_parent, outlive_parent
+from backend.servers.late_trust import certificates_read_when_used
 from backend.servers.leftovers import adopt_leftovers, end_leftovers
 from backend.servers.process_context import FAILED, PHASE, READY
 
 PRELOADED = (
     "asyncio",
-    "aiohttp",
-    "fastapi",
     "omegaconf",
     "orjson",
     "uvicorn",
@@ -58,6 +58,8 @@ class _State:
     death_pipe: int
     selector: selectors.BaseSelector
     settings: dict[str, Any] = field(default_factory=dict)
+    is_configured: bool = False
+    """Whether this process has the settings' configuration as its own."""
     names: dict[int, str] = field(default_factory=dict)
     """pid -> name of the children that run."""
 
@@ -114,10 +116,26 @@ def _import_stack() -> None:
     import importlib
 
     gc.disable()
+    with _models_built_when_used(), certificates_read_when_used():
+        import aiohttp  # noqa: F401
+        import fastapi  # noqa: F401
     for name in PRELOADED:
         importlib.import_module(name)
     gc.freeze()
     gc.enable()
+
+
+@contextlib.contextmanager
+def _models_built_when_used() -> Iterator[None]:
+    """FastAPI has some 40 models for its OpenAPI document: a tenth of a second, for a document that hardly anybody asks a server for."""
+    from pydantic import BaseModel, ConfigDict
+
+    usual = BaseModel.model_config
+    BaseModel.model_config = ConfigDict(defer_build=True)
+    try:
+        yield
+    finally:
+        BaseModel.model_config = usual
 
 
 def _thread_count() -> int:
@@ -129,7 +147,10 @@ def _thread_count() -> int:
 
 def _obey(message: dict[str, Any], reader: FrameReader, state: _State) -> None:
     if message["do"] == "settings":
+        os.environ.update(message["environment"])
         state.settings = message["settings"]
+        with contextlib.suppress(Exception):  # whatever is wrong with it, a server tells it
+            _share_configuration(state)
     elif message["do"] == "spawn":
         listener, output = reader.take(2)
         _spawn(ServerOrder.from_json(message["order"]), listener, output, fresh=message["fresh"], state=state)
@@ -138,6 +159,14 @@ def _obey(message: dict[str, Any], reader: FrameReader, state: _State) -> None:
             if name == message["name"]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, message["signal"])
+
+
+def _share_configuration(state: _State) -> None:
+    """Make the configuration what servers see of it, once for all of those that are forked."""
+    from backend.config.global_config import set_global_config_dict
+
+    set_global_config_dict(state.settings["config"])
+    state.is_configured = True
 
 
 def _spawn(order: ServerOrder, listener: int, output: int, *, fresh: bool, state: _State) -> None:
@@ -175,7 +204,7 @@ def _fork(order: ServerOrder, descriptors: ChildDescriptors, state: _State) -> i
             if descriptor not in keep:
                 with contextlib.suppress(OSError):
                     os.close(descriptor)
-        live(order, state.settings, descriptors, parent)
+        live(order, state.settings, descriptors, parent, is_configured=state.is_configured)
     finally:
         os._exit(1)
 

@@ -10,18 +10,16 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
-from backend.io.roots import INSTALL_ROOT
-from backend.servers.frames import FrameReader, send_frame
-
 STACK_VARIABLE = "GYM_TUI_STACK"
 """Environment variable of servers, inherited by what they start; its value is their stack's alone."""
+_PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _END_SECONDS = 2.0
 
 
 class WarmParentLink:
     """Starts the warm parent and talks with it.
 
-    Launch it before anything slow: it imports the web stack on another core meanwhile. The only write end of the death pipe lives
+    Launch it before anything slow: it imports the web stack on another core meanwhile, and this module therefore little. The only write end of the death pipe lives
     here, so that this process' end, whatever its cause, ends all servers.
     """
 
@@ -29,10 +27,11 @@ class WarmParentLink:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         death_read, self._death_write = os.pipe()
         self._mark = os.urandom(8).hex()
+        self._inherited = dict(os.environ)
         environment = {
-            **os.environ,
+            **self._inherited,
             STACK_VARIABLE: self._mark,
-            "PYTHONPATH": os.pathsep.join([str(INSTALL_ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(":"),
+            "PYTHONPATH": os.pathsep.join([_PACKAGES, os.environ.get("PYTHONPATH", "")]).rstrip(":"),
         }
         numbers = map(str, (theirs.fileno(), death_read, os.getpid()))
         try:
@@ -53,7 +52,9 @@ class WarmParentLink:
 
     async def messages(self) -> AsyncIterator[dict[str, Any]]:
         """What the warm parent reports, until it is gone."""
-        import asyncio  # not at the top: the process is to be launched before anything slow
+        import asyncio
+
+        from backend.servers.frames import FrameReader
 
         loop = asyncio.get_running_loop()
         self._socket.setblocking(False)
@@ -70,6 +71,8 @@ class WarmParentLink:
 
     def send(self, message: dict[str, Any], descriptors: tuple[int, ...] = ()) -> None:
         """Send one message; descriptors go with its first byte. Silently does nothing when the warm parent is gone."""
+        from backend.servers.frames import send_frame
+
         self._has_children = self._has_children or message["do"] == "spawn"
         with contextlib.suppress(OSError):
             self._socket.setblocking(True)
@@ -77,6 +80,10 @@ class WarmParentLink:
                 send_frame(self._socket, message, descriptors)
             finally:
                 self._socket.setblocking(False)
+
+    def changed_environment(self) -> dict[str, str]:
+        """The environment variables of this process that were set since the launch, or set otherwise; servers are to have them too."""
+        return {name: value for name, value in os.environ.items() if self._inherited.get(name) != value}
 
     def close(self) -> None:
         """End the warm parent and whatever servers are left; safe to call twice."""

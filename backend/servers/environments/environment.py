@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,11 +95,3 @@ class EnvironmentsPrepared(Event):
 
     def as_fields(self) -> dict[str, Any]:
         return {"environments": {folder: str(environment.folder or "") for folder, environment in self.environments.items()}}
-
-
-def activated(variables: Mapping[str, str], python: str | Path) -> dict[str, str]:
-    """The environment variables of a process in whose virtual environment `python` is, as its `activate` script sets them."""
-    folder = Path(python).parent
-    path = variables.get("PATH", "")
-    changed = {name: value for name, value in variables.items() if name != "PYTHONHOME"}
-    return {**changed, "VIRTUAL_ENV": str(folder.parent), "PATH": f"{folder}{os.pathsep}{path}" if path else str(folder)}

@@ -7,9 +7,8 @@ import os
 import site
 import sys
 import sysconfig
+from collections.abc import Mapping
 from pathlib import Path
-
-from backend.servers.environments.environment import activated
 
 PATH_FILE = "zz_gym_tui.pth"
 """Puts this program's libraries behind those of an environment. Path files are read in alphabetical order; this one comes last."""
@@ -24,6 +23,14 @@ def site_folder_of(environment: Path) -> Path:
     """Where the libraries of a virtual environment of this Python are."""
     base = str(environment)
     return Path(sysconfig.get_path("purelib", "venv", vars={"base": base, "installed_base": base}))
+
+
+def activated(variables: Mapping[str, str], python: str | Path) -> dict[str, str]:
+    """The environment variables of a process in whose virtual environment `python` is, as its `activate` script sets them."""
+    folder = Path(python).parent
+    path = variables.get("PATH", "")
+    changed = {name: value for name, value in variables.items() if name != "PYTHONHOME"}
+    return {**changed, "VIRTUAL_ENV": str(folder.parent), "PATH": f"{folder}{os.pathsep}{path}" if path else str(folder)}
 
 
 def take_on_environment(environment: Path) -> None:

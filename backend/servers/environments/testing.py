@@ -22,12 +22,12 @@ from backend.servers.environments.environment import (
     EnvironmentSettings,
     EnvironmentsPrepared,
     ServerEnvironment,
-    activated,
 )
 from backend.servers.environments.example_data import example_data_problems
 from backend.servers.environments.installer import installer_code
 from backend.servers.environments.leashed import leashed
 from backend.servers.environments.preparation import prepare_environments
+from backend.servers.environments.site_folders import activated
 from backend.servers.environments.store import discard, documented_path, is_stored, unlink
 
 TEST_TOOLS = ("pytest>=8.4,<9", "pytest-asyncio>=1.0")

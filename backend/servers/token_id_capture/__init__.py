@@ -5,6 +5,7 @@ asked, a *lineage store* tells which earlier call the request continues. After t
 `trajectories_from_source` makes one response of them whose items continue each other token by token.
 """
 
+from backend.servers.capture_context import CaptureContext, current_capture_context, reset_token_sink, set_token_sink
 from backend.servers.token_id_capture.chains import (
     Chain,
     assert_prefix_contiguity,
@@ -19,11 +20,9 @@ from backend.servers.token_id_capture.config import (
     token_id_capture_dirs_from_config,
 )
 from backend.servers.token_id_capture.context import (
-    CaptureContext,
     capture_health_snapshot,
     capture_tokens,
     commit_entry,
-    current_capture_context,
     give_up_call,
     install_lineage_store,
     install_token_sink,
@@ -32,9 +31,7 @@ from backend.servers.token_id_capture.context import (
     installed_token_sink,
     installed_token_source,
     register_call_intent,
-    reset_token_sink,
     resolve_parent,
-    set_token_sink,
 )
 from backend.servers.token_id_capture.conversation import assistant_fingerprint, stamp_continuation
 from backend.servers.token_id_capture.delivery import (

@@ -9,12 +9,11 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from contextvars import ContextVar, Token
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
+from backend.servers.capture_context import CaptureContext, current_capture_context
 from backend.servers.token_id_capture.conversation import as_dict, assistant_fingerprint, stamp_continuation
 from backend.servers.token_id_capture.lineage import LineageResolution, LineageStore
 from backend.servers.token_id_capture.records import (
@@ -34,29 +33,6 @@ logger = logging.getLogger(__name__)
 Items = str | Sequence[Any] | None
 
 
-@dataclass(slots=True)
-class CaptureContext:
-    """One call whose tokens are captured."""
-
-    rollout_id: str
-    model_call_id: str
-    token_sink: TokenSink | None
-    lineage_store: LineageStore | None = None
-    model: str = ""
-    committed: bool = False
-    delta_records: bool = False
-    """Records hold only the tokens after those of their parent."""
-    prefix_requested: bool = False
-    prefix_supplied: bool = False
-    parent_resolution: LineageResolution | None = None
-
-    @property
-    def parent_tokens(self) -> list[int] | None:
-        """All tokens of the call that is continued; None unless it is verified."""
-        match = self.parent_resolution.match if self.parent_resolution else None
-        return None if match is None else list(match.cumulative_token_ids)
-
-
 class _Installed:
     """What a program that embeds a server has put in place of the configured parts."""
 
@@ -66,7 +42,6 @@ class _Installed:
 
 
 _installed = _Installed()
-_context: ContextVar[CaptureContext | None] = ContextVar("token_capture_context", default=None)
 _resolutions: Counter[str] = Counter()
 _failures: Counter[str] = Counter()
 
@@ -101,21 +76,6 @@ def installed_lineage_store() -> LineageStore | None:
     return _installed.lineage
 
 
-def set_token_sink(context: CaptureContext) -> Token[CaptureContext | None]:
-    """Capture the tokens of what runs in the current context; the result undoes it (`reset_token_sink`)."""
-    return _context.set(context)
-
-
-def reset_token_sink(token: Token[CaptureContext | None]) -> None:
-    """Undo `set_token_sink`."""
-    _context.reset(token)
-
-
-def current_capture_context() -> CaptureContext | None:
-    """The capture of the current call, if there is one."""
-    return _context.get()
-
-
 def capture_health_snapshot() -> dict[str, Any]:
     """How this process' calls were resolved, and how many captures failed."""
     return {
@@ -135,7 +95,7 @@ async def give_up_call() -> None:
 
 
 async def _tell_sink(what: str) -> None:
-    context = _context.get()
+    context = current_capture_context()
     tell: Callable[[str, str], Awaitable[None]] | None = getattr(context and context.token_sink, what, None)
     if context is not None and tell is not None:
         try:
@@ -146,7 +106,7 @@ async def _tell_sink(what: str) -> None:
 
 async def resolve_parent(request_messages: Items) -> None:
     """Look for the call that the current one continues, from the request as it came in."""
-    context = _context.get()
+    context = current_capture_context()
     if context is None:
         return
     items = _as_items(request_messages)
@@ -166,7 +126,7 @@ async def resolve_parent(request_messages: Items) -> None:
 
 async def capture_tokens(response: Any, request_messages: Items = None) -> None:
     """Keep the tokens of the current call's answer (a model or JSON object of either dialect)."""
-    context = _context.get()
+    context = current_capture_context()
     if context is None or context.committed:
         return
     try:
@@ -200,7 +160,7 @@ def entry_from_answer(context: CaptureContext, answer: dict[str, Any]) -> TokenE
 
 async def commit_entry(entry: TokenEntry, *, parent_resolution: LineageResolution | None = None) -> None:
     """Stamp a record of the current call with its lineage and give it to the sink. Raises what the sink raises."""
-    context = _context.get()
+    context = current_capture_context()
     if context is None or context.token_sink is None:
         return
     resolution = parent_resolution or LineageResolution(ParentResolutionStatus.UNRESOLVED, reason="not_looked_up")

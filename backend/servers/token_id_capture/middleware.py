@@ -6,8 +6,8 @@ from uuid import uuid4
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from backend.servers.capture_context import CaptureContext, reset_token_sink, set_token_sink
 from backend.servers.rollout_correlation import ROLLOUT_PREFIX, is_rollout_id
-from backend.servers.token_id_capture.context import CaptureContext, reset_token_sink, set_token_sink
 from backend.servers.token_id_capture.lineage import LineageStore
 from backend.servers.token_id_capture.store import TokenSink
 

@@ -101,6 +101,17 @@ def test_servers_go_on_when_nobody_reads_their_output(tool_tree: Path, free_port
     assert wait_until_gone(str(tool_tree)) == []
 
 
+def test_servers_describe_their_endpoints(gym: Gym, tiny_tree: Path, free_port: int) -> None:
+    gym.start("env", "start", "--config", "tiny.yaml", f"++head_server.port={free_port}")
+    gym.wait_for("All 3 / 3 servers ready!")
+    document = httpx.get(f"{instances(free_port)[0]['url']}/openapi.json").json()
+    assert document["paths"].keys() == {"/seed_session", "/verify", "/aggregate_metrics", "/reverify_mode"}
+    verify = document["paths"]["/verify"]["post"]
+    assert verify["requestBody"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/BaseVerifyRequest"}
+    assert "reward" in document["components"]["schemas"]["BaseVerifyResponse"]["required"]
+    assert httpx.get(f"{instances(free_port)[0]['url']}/docs").status_code == 200
+
+
 def test_modules_in_the_working_directory_are_not_taken_for_ours(gym: Gym, tiny_tree: Path, free_port: int) -> None:
     for name in ("backend", "yaml", "asyncio", "json"):
         (tiny_tree / name).mkdir()

@@ -1,0 +1,67 @@
+"""The warm parent that is begun before the command line is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from backend.cli import launch
+from tests.conftest import Gym, processes_of
+
+
+def warm_parents() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if "backend.servers.warm_parent" in child.cmdline()]
+
+
+@pytest.mark.parametrize("words", [["env", "start"], ["eval", "run", "--benchmark", "mcqa"]])
+def test_the_command_takes_what_was_begun(words: list[str]) -> None:
+    launch.launch_ahead(words)
+    (begun,) = warm_parents()
+    link = launch.warm_parent_link()
+    assert link.process.pid == begun.pid
+    launch.drop_unused()
+    assert begun.is_running()
+    link.close()
+    assert not begun.is_running()
+
+
+def test_what_no_command_takes_ends() -> None:
+    launch.launch_ahead(["env", "start", "--nonsense"])
+    (begun,) = warm_parents()
+    launch.drop_unused()
+    assert not begun.is_running()
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["env"], ["env", "status"], ["env", "start", "--help"], ["eval", "run", "-h"], ["eval", "run", "--no-serve"]]
+)
+def test_commands_without_servers_begin_nothing(words: list[str]) -> None:
+    launch.launch_ahead(words)
+    assert warm_parents() == []
+
+
+def test_a_command_that_was_not_foreseen_begins_its_own() -> None:
+    link = launch.warm_parent_link()
+    assert [link.process.pid] == [process.pid for process in warm_parents()]
+    link.close()
+
+
+def test_a_wrong_command_line_leaves_nothing(gym: Gym) -> None:
+    result = gym.run("env", "start", "--nonsense")
+    assert result.returncode == 2 and "--nonsense" in result.stderr
+    assert processes_of(str(gym.cwd)) == []
+
+
+def test_servers_have_the_environment_of_the_command(gym: Gym, tiny_tree: Path, free_port: int) -> None:
+    """What the command has set since the warm parent was begun, too: folders to search."""
+    app = tiny_tree / "resources_servers" / "tiny" / "app.py"
+    app.write_text(
+        app.read_text().replace(
+            'print("tiny is starting")', 'import os\n    print("roots", os.environ["NEMO_GYM_EXTRA_ROOTS"], flush=True)'
+        )
+    )
+    (gym.cwd / "more").mkdir()
+    gym.start("env", "start", "--config", "tiny.yaml", "--search-dir", "more", f"++head_server.port={free_port}")
+    assert f"(tiny_a) roots {gym.cwd}/more\n" in gym.wait_for("All 3 / 3 servers ready!")
