@@ -5,6 +5,7 @@ Whether the words will need one is guessed from the first two; a wrong guess cos
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 from backend.servers.warm_parent_link import WarmParentLink
@@ -17,7 +18,8 @@ _ahead: list[WarmParentLink] = []
 def launch_ahead(words: Sequence[str]) -> None:
     """Begin the warm parent when a command with these words starts servers."""
     if list(words[:2]) in _COMMANDS and _WITHOUT_SERVERS.isdisjoint(words):
-        _ahead.append(WarmParentLink())
+        with contextlib.suppress(OSError):  # if it is for good, the command tells it
+            _ahead.append(WarmParentLink())
 
 
 def warm_parent_link() -> WarmParentLink:

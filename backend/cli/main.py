@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import sys
@@ -13,6 +14,13 @@ from backend.cli.console import print_error
 from backend.cli.interrupts import let_interrupts_raise
 from backend.cli.parser import HelpShown, Parsed, ParserError, VersionAsked, parse
 from backend.errors import ExitCode, GymError
+
+_EXHAUSTED = {
+    errno.EMFILE: "raise the limit of open files (`ulimit -n`) and try again",
+    errno.ENFILE: "the whole machine has too many files open",
+    errno.EAGAIN: "raise the limit of processes (`ulimit -u`, or that of the container) and try again",
+    errno.ENOMEM: "there is not enough memory free to start another process",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,6 +38,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except GymError as error:
         print_error(error, as_json=parsed.json)
         return error.exit_code
+    except OSError as error:
+        if error.errno not in _EXHAUSTED:
+            raise
+        print_error(
+            GymError(f"the system gives this process no more: {error.strerror}", hint=_EXHAUSTED[error.errno]),
+            as_json=parsed.json,
+        )
+        return ExitCode.BAD_INPUT
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr, flush=True)
         return ExitCode.INTERRUPTED

@@ -111,12 +111,6 @@ class DiffView(Horizontal):
         left.move_to(rows.changes[found], center=True)
         return True
 
-    @property
-    def key_under_cursor(self) -> str:
-        """The key of the row under the cursor."""
-        rows, cursor = self.rows, self.lists[0].cursor
-        return rows.keys[cursor] if rows is not None and cursor < len(rows) else ""
-
     def as_text(self) -> str:
         """The comparison as text."""
         return as_text(self.comparison) if self.comparison is not None else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 
 from textual.app import ComposeResult
@@ -36,13 +37,12 @@ class LogPane(Pane):
         self._background.stop_all()
 
     def next_log(self) -> None:
-        """The next server's log, the first one at first."""
-        names = sorted(path.stem for path in self._folder.glob("*.log")) if self._folder is not None else []
+        """The next server's log; those in which something is come first."""
+        names = _logs(self._folder) if self._folder is not None else []
         if not names or self._folder is None:
             self.show_empty("There is no log yet.")
             return
-        after = [name for name in names if name > self._server]
-        self._server = after[0] if after else names[0]
+        self._server = names[(names.index(self._server) + 1) % len(names)] if self._server in names else names[0]
         self._lines = 0
         self.query_one(VirtualText).set_lines([])
         self.set_heading(f"Log  {self._server}", right="", foot="l next server · esc closes")
@@ -72,6 +72,14 @@ class LogPane(Pane):
 
     def on_unmount(self) -> None:
         self._background.stop_all()
+
+
+def _logs(folder: Path) -> list[str]:
+    found = []
+    for path in folder.glob("*.log"):
+        with suppress(OSError):  # it may be gone again
+            found.append((not path.stat().st_size, path.stem))
+    return [name for _, name in sorted(found)]
 
 
 def _follow(path: Path, reporter: Reporter) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import psutil
 import pytest
 
 from backend.cli import launch
-from tests.conftest import Gym, processes_of
+from tests.conftest import COMMAND, ROOT, Gym, processes_of
 
 
 def warm_parents() -> list[psutil.Process]:
@@ -52,6 +54,13 @@ def test_a_wrong_command_line_leaves_nothing(gym: Gym) -> None:
     result = gym.run("env", "start", "--nonsense")
     assert result.returncode == 2 and "--nonsense" in result.stderr
     assert processes_of(str(gym.cwd)) == []
+
+
+def test_a_system_that_gives_no_more_files_is_told(gym: Gym) -> None:
+    limited = ["sh", "-c", 'ulimit -n 8 && exec "$@"', "sh", *COMMAND, "env", "start", "--config", "tiny.yaml"]
+    result = subprocess.run(limited, cwd=gym.cwd, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "Too many open files" in result.stderr and "ulimit -n" in result.stderr and "Traceback" not in result.stderr
 
 
 def test_servers_have_the_environment_of_the_command(gym: Gym, tiny_tree: Path, free_port: int) -> None:

@@ -16,6 +16,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from gym_tui.app import WorkbenchApp
+from screens.rollouts.log_pane import LogPane
 from screens.rollouts.screen import RolloutsScreen
 from screens.rollouts.stream_rows import FinishedRows
 from screens.widgets.pane import Pane, PaneState
@@ -426,3 +427,20 @@ async def test_no_colour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         await settle(pilot)
         assert app.no_color
         assert "12 / 40" in text_of(app)
+
+
+async def test_logs_in_which_something_is_come_first(tmp_path: Path) -> None:
+    logs = live_run(tmp_path).with_name("m_run") / "logs"
+    for path in logs.glob("*.log"):
+        path.unlink()
+    for name, text in (("agent", ""), ("judge", ""), ("math", "graded\n"), ("policy_model", "asked\n")):
+        (logs / f"{name}.log").write_text(text)
+    app = workbench(tmp_path, "rollouts", now=AT)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        seen = []
+        for _ in range(5):
+            await pilot.press("l")
+            await settle(pilot)
+            seen.append(screen_of(pilot).query_one(LogPane).heading.split()[-1])
+        assert seen == ["math", "policy_model", "agent", "judge", "math"]
