@@ -32,6 +32,11 @@ def describe(app: FastAPI, path: str, handler: _Handler, methods: tuple[str, ...
     described.append((path, handler, methods))
 
 
+async def any_object(body: dict[str, Any]) -> dict[str, Any]:
+    """Stands in the document for a handler that takes and gives JSON objects of which no more is said."""
+    return body
+
+
 def _as_fastapi_would(path: str, handler: _Handler, methods: tuple[str, ...]) -> APIRoute:
     try:
         return APIRoute(path, handler, methods=list(methods))

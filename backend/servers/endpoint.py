@@ -64,12 +64,17 @@ def add_endpoint(
     endpoint: Callable[[Request], Awaitable[Response]],
     handler: Handler,
     methods: tuple[str, ...] = ("POST",),
+    *,
+    described_as: Handler | None = None,
 ) -> None:
-    """Serve `endpoint` at `path` under the name and docstring of the author's `handler`."""
+    """Serve `endpoint` at `path` under the name and docstring of the author's `handler`.
+
+    The OpenAPI document shows the body and result of `described_as`, by default the handler's.
+    """
     endpoint.__name__ = getattr(handler, "__name__", "endpoint")
     endpoint.__doc__ = handler.__doc__
     app.add_route(path, endpoint, methods=list(methods))
-    describe(app, path, handler, methods)
+    describe(app, path, described_as or handler, methods)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from backend.responses.streaming import (
     synthesize_responses_sse,
     validate_streaming_responses_params,
 )
+from backend.servers.api_document import any_object
 from backend.servers.capture_context import current_capture_context
 from backend.servers.endpoint import (
     Handler,
@@ -83,7 +84,7 @@ def add_model_routes(app: FastAPI, responses: Handler, chat_completions: Handler
         add_json_route(app, RESPONSES_PATH, responses)
     else:
         add_endpoint(app, RESPONSES_PATH, _responses_endpoint(typed_responses), responses)
-        add_endpoint(app, MESSAGES_PATH, _messages_endpoint(typed_responses), responses)
+        add_endpoint(app, MESSAGES_PATH, _messages_endpoint(typed_responses), responses, described_as=any_object)
     if typed_chat is None or typed_chat.adapter is None:
         add_json_route(app, CHAT_PATH, chat_completions)
     else:

@@ -268,3 +268,16 @@ async def test_a_caller_that_stays_has_its_answer():
     server.result = 0.2
     answer = await post(server, "/v1/responses", {"input": "hi"})
     assert (answer.status_code, answer.json(), server.finished) == (200, 0.2, [True])
+
+
+def test_the_document_names_the_bodies_of_the_dialects():
+    document = model(None).setup_webserver().openapi()
+    bodies = {
+        path: route["post"]["requestBody"]["content"]["application/json"]["schema"].get("$ref", "").rpartition("/")[2]
+        for path, route in document["paths"].items()
+    }
+    assert bodies == {
+        "/v1/responses": "NeMoGymResponseCreateParamsNonStreaming",
+        "/v1/chat/completions": "NeMoGymChatCompletionCreateParamsNonStreaming",
+        "/v1/messages": "",
+    }
