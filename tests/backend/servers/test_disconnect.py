@@ -19,10 +19,12 @@ class Handler:
 
     def __init__(self, seconds):
         self.seconds = seconds
+        self.begun = 0
         self.ends = []
 
     async def answer(self, request):
         body = await request.body()
+        self.begun += 1
         try:
             await asyncio.sleep(self.seconds)
         except asyncio.CancelledError:
@@ -67,7 +69,7 @@ async def test_who_leaves_takes_the_work_along_within_a_moment():
     handler = Handler(30)
     async with serving(handler.application()) as url, aiohttp.ClientSession() as session:
         calls = [asyncio.create_task(session.post(url, data=b"x")) for _ in range(20)]
-        await asyncio.sleep(0.3)
+        await eventually(lambda: handler.begun == 20)
         for call in calls:
             call.cancel()
         await eventually(lambda: len(handler.ends) == 20)

@@ -267,10 +267,11 @@ async def test_an_endpoint_that_never_answers_ends_with_the_limit_of_an_attempt(
 
 
 async def test_a_cancelled_call_closes_its_connection_at_once():
-    closed = asyncio.Event()
+    asked, closed = asyncio.Event(), asyncio.Event()
 
     async def silent(reader, writer):
         await reader.read(100_000)
+        asked.set()
         await reader.read()  # returns at the end of the connection
         closed.set()
         writer.close()
@@ -278,7 +279,7 @@ async def test_a_cancelled_call_closes_its_connection_at_once():
     async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         call = asyncio.create_task(NeMoGymAsyncOpenAI(base_url=url, api_key=KEY).create_response(input="a"))
-        await asyncio.sleep(0.2)
+        await asked.wait()
         call.cancel()
         async with asyncio.timeout(2):
             await closed.wait()

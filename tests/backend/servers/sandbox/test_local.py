@@ -173,8 +173,9 @@ async def test_a_keeper_that_is_killed_is_noticed_and_leaves_nothing() -> None:
     async with sandbox() as box:
         keeper = int(await out(box, "echo $PPID"))
         task = asyncio.create_task(box.exec("exec sleep 300"))
-        await asyncio.sleep(0.3)
-        child = psutil.Process(keeper).children()[0].pid
+        while not (children := psutil.Process(keeper).children()):
+            await asyncio.sleep(0.02)
+        child = children[0].pid
         os.kill(keeper, signal.SIGKILL)
         with pytest.raises(SandboxError, match="ended while the command ran"):
             await task
