@@ -245,10 +245,10 @@ def shape(value: Any) -> Any:
 def test_the_time_for_a_long_line_is_linear(piece: str) -> None:
     redactor = Redactor([PEM, "sk-12345678"])
     line = "{://u:" + piece * (200_000 // len(piece))
-    begin = time.perf_counter()
+    begin = time.thread_time()
     redactor.text(line)
     mask_command([line], redactor)
-    assert time.perf_counter() - begin < 3
+    assert time.thread_time() - begin < 3
 
 
 def test_a_secret_that_has_become_a_key_is_masked() -> None:

