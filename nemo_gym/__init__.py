@@ -164,7 +164,8 @@ def _resolve_under_cwd_or_install(path: str | Path) -> Path:
     return resolve_path(path, search_roots())
 
 
-def _arrange_path() -> None:
+def arrange_path() -> None:
+    """Put the roots onto `sys.path`; again, when the environment names others since."""
     extra = [root for root in os.environ.get(EXTRA_ROOTS_VARIABLE, "").split(os.pathsep) if root]
     last = [os.getcwd(), str(INSTALL_ROOT)]
     between = [entry for entry in sys.path if entry not in extra and entry not in last]
@@ -179,5 +180,5 @@ def _set_environment() -> None:
 
 if not any(isinstance(finder, _AliasFinder) for finder in sys.meta_path):
     sys.meta_path.insert(0, _AliasFinder())
-_arrange_path()
+arrange_path()
 _set_environment()

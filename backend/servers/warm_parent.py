@@ -147,7 +147,7 @@ def _thread_count() -> int:
 
 def _obey(message: dict[str, Any], reader: FrameReader, state: _State) -> None:
     if message["do"] == "settings":
-        os.environ.update(message["environment"])
+        _take_on_environment(message["environment"])
         state.settings = message["settings"]
         with contextlib.suppress(Exception):  # whatever is wrong with it, a server tells it
             _share_configuration(state)
@@ -159,6 +159,14 @@ def _obey(message: dict[str, Any], reader: FrameReader, state: _State) -> None:
             if name == message["name"]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, message["signal"])
+
+
+def _take_on_environment(changed: dict[str, str]) -> None:
+    """What the command has set since this process began, for servers and for where they import from."""
+    import nemo_gym
+
+    os.environ.update(changed)
+    nemo_gym.arrange_path()
 
 
 def _share_configuration(state: _State) -> None:

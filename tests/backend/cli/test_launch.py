@@ -64,13 +64,17 @@ def test_a_system_that_gives_no_more_files_is_told(gym: Gym) -> None:
 
 
 def test_servers_have_the_environment_of_the_command(gym: Gym, tiny_tree: Path, free_port: int) -> None:
-    """What the command has set since the warm parent was begun, too: folders to search."""
+    """What the command has set since the warm parent was begun, too: folders to search, and to import from."""
     app = tiny_tree / "resources_servers" / "tiny" / "app.py"
     app.write_text(
         app.read_text().replace(
-            'print("tiny is starting")', 'import os\n    print("roots", os.environ["NEMO_GYM_EXTRA_ROOTS"], flush=True)'
+            'print("tiny is starting")',
+            "import os\n    from resources_servers.elsewhere import words\n"
+            '    print("roots", os.environ["NEMO_GYM_EXTRA_ROOTS"], words.__file__, flush=True)',
         )
     )
-    (gym.cwd / "more").mkdir()
+    elsewhere = gym.cwd / "more" / "resources_servers" / "elsewhere"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "words.py").touch()
     gym.start("env", "start", "--config", "tiny.yaml", "--search-dir", "more", f"++head_server.port={free_port}")
-    assert f"(tiny_a) roots {gym.cwd}/more\n" in gym.wait_for("All 3 / 3 servers ready!")
+    assert f"(tiny_a) roots {gym.cwd}/more {elsewhere}/words.py\n" in gym.wait_for("All 3 / 3 servers ready!")
