@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from backend.cli.console import warn
 from backend.cli.interrupts import let_interrupts_kill
-from backend.cli.launch import warm_parent_link
+from backend.cli.launch import drop_unused, warm_parent_link
 from backend.cli.parser import Parsed
 from backend.cli.request_building import config_request, export_search_dirs
 from backend.config.request import ConfigRequest
@@ -28,6 +28,8 @@ def run(parsed: Parsed) -> int:
     let_interrupts_kill()  # until the operation listens for them itself
     request = config_request(parsed, warn)
     export_search_dirs(request)
+    if not serve:
+        drop_unused()
     link = warm_parent_link() if serve else None  # imports on the other core while this process does
     try:
         return _run(parsed, request, link)

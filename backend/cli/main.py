@@ -18,7 +18,7 @@ from backend.errors import ExitCode, GymError
 _EXHAUSTED = {
     errno.EMFILE: "raise the limit of open files (`ulimit -n`) and try again",
     errno.ENFILE: "the whole machine has too many files open",
-    errno.EAGAIN: "raise the limit of processes (`ulimit -u`, or that of the container) and try again",
+    errno.EAGAIN: "there are too many processes (`ulimit -u`, or the container's limit), or what reads the output takes no more at present",
     errno.ENOMEM: "there is not enough memory free to start another process",
 }
 

@@ -160,6 +160,7 @@ class ResultsScreen(WorkbenchScreen):
     def _not_searched(self, failure: Failure) -> None:
         self._searching = False
         self._failure = failure
+        self._looks_left = 0  # the next look is a whole search: only that says that all is well again
         self._draw()
         self._detail.follow(self._current)
 

@@ -143,7 +143,7 @@ class ServersScreen(WorkbenchScreen):
         board, clock = self._board, self.workbench.clock
         self.background.start(
             "watch", lambda reporter: watch_stacks(board, clock, reporter), done=lambda _none: None, failed=self._fail,
-            partly=self._take, endless=True,
+            partly=self._have_read, endless=True,
         )  # fmt: skip
 
     def _first_arrived(self) -> None:
@@ -151,9 +151,12 @@ class ServersScreen(WorkbenchScreen):
             self._first_pending = False
             self.workbench.end_work()
 
+    def _have_read(self, snapshot: Snapshot) -> None:
+        self._not_watched = ""
+        self._take(snapshot)
+
     def _take(self, snapshot: Snapshot) -> None:
         self._first_arrived()
-        self._not_watched = ""
         self._seen_at = snapshot.at
         back = self._come_back(snapshot)
         stacks = tuple(stack for stack in snapshot.stacks if stack.record.id not in self._forgotten)
