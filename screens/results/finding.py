@@ -18,6 +18,9 @@ _BATCH_SECONDS_PER_RUN = 2e-4
 """Showing a batch costs more the more runs there are."""
 _WORK_SECONDS, _REST_SECONDS = 0.01, 0.002
 """The search rests now and then, so that the loop does not have to wait for the interpreter at every step."""
+CORE_SHARE, DISK_SHARE = 50, 5
+"""As many times the search's computing, or its length, pass until the next one: a large folder keeps neither a core nor a disk
+busy, and one search that a slow moment of the machine made long does not keep new runs off the list for long."""
 
 
 def run_key(run: RunEntry) -> str:
@@ -42,8 +45,15 @@ class Found:
     folders: int
     seconds: float
     """How long the search took."""
+    computing: float
+    """Seconds of it on a core."""
     wanted: str | None = None
     """Key of the run that the search was asked for."""
+
+    @property
+    def rest_seconds(self) -> float:
+        """How long to wait until all runs are searched for again."""
+        return max(self.computing * CORE_SHARE, self.seconds * DISK_SHARE)
 
 
 def search(place: Path, root: Path, cache: RunCache, now: float, reporter: Reporter) -> Found:
@@ -52,6 +62,7 @@ def search(place: Path, root: Path, cache: RunCache, now: float, reporter: Repor
     Tells a `Batch` every 100 ms. Raises `GymError` when there is no such folder or run.
     """
     began = last = rested = time.monotonic()
+    computed = time.thread_time()
     folder, wanted = _folder_of(place, root)
     runs: list[RunEntry] = []
     folders = told = 0
@@ -77,7 +88,7 @@ def search(place: Path, root: Path, cache: RunCache, now: float, reporter: Repor
         tell_and_rest()
         if reporter.cancelled:
             break
-    return Found(folder, tuple(runs), folders, time.monotonic() - began, wanted)
+    return Found(folder, tuple(runs), folders, time.monotonic() - began, time.thread_time() - computed, wanted)
 
 
 def look_again(runs: Sequence[RunEntry], now: float, reporter: Reporter) -> tuple[RunEntry, ...]:

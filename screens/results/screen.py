@@ -31,8 +31,6 @@ from screens.widgets.workbench import FIRST_RUN, Target
 from screens.widgets.workbench_screen import WorkbenchScreen
 
 LOOK_SECONDS = 2.0
-SEARCH_SHARE = 50
-"""After a search as many times its length pass until the next one, so that a large folder does not keep a core busy."""
 ORDERS = ("age", "score", "name", "failed", "state")
 """What the sort key goes through; the columns' titles offer more."""
 
@@ -151,7 +149,7 @@ class ResultsScreen(WorkbenchScreen):
         self._folder = found.folder
         self._folders = found.folders
         self._wanted = None if self._moved else found.wanted
-        self._looks_left = int(found.seconds * SEARCH_SHARE / LOOK_SECONDS)
+        self._looks_left = int(found.rest_seconds / LOOK_SECONDS)
         self._runs = {run_key(run): run for run in found.runs}
         self._arrange()
         self._moved = True

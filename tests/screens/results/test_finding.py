@@ -10,7 +10,7 @@ import pytest
 from backend.errors import GymError
 from backend.rollouts.run_list import RunCache
 from screens.results import finding
-from screens.results.finding import Batch, look_again, run_key, search
+from screens.results.finding import Batch, Found, look_again, run_key, search
 from screens.widgets.background import Reporter
 from tests.run_folders import write_run
 
@@ -67,3 +67,10 @@ def test_only_running_runs_are_looked_at_again(tmp_path: Path) -> None:
     (running / "run.json").write_text((tmp_path / "b_run" / "run.json").read_text().replace("b.jsonl", "a.jsonl"))
     again = look_again(runs, 0.0, reporter())
     assert [(run.name, run.state) for run in again] == [("a", "done")]
+
+
+def test_the_next_search_waits_for_what_the_last_one_cost_not_for_what_kept_it_waiting(tmp_path: Path) -> None:
+    assert Found(tmp_path, (), 0, seconds=1.0, computing=1.0).rest_seconds == 50.0
+    assert Found(tmp_path, (), 0, seconds=1.0, computing=0.01).rest_seconds == 5.0
+    found = search(tmp_path, tmp_path, RunCache(), 0.0, reporter())
+    assert 0.0 <= found.computing <= found.seconds + 0.001

@@ -18,6 +18,7 @@ from textual.pilot import Pilot
 
 from gym_tui.app import WorkbenchApp
 from screens.results import screen as screen_module
+from screens.results.finding import Found
 from screens.results.screen import ResultsScreen
 from screens.widgets.filter_box import FilterBox
 from screens.widgets.pane import Pane, PaneState
@@ -263,21 +264,36 @@ async def test_run_again_and_resume_fill_the_command_line(root: Path) -> None:
         assert "nothing of it is left" in app.notices[-1][2]
 
 
-async def test_new_runs_and_progress_are_seen_and_the_place_is_kept(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_progress_is_seen_also_while_searches_rest(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screen_module, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(Found, "rest_seconds", 3600.0)
+    app = app_for(root)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        write_run(root / "fresh.jsonl", started_at=NOW)
+        _six_of_ten_are_done(root)
+        await settle(pilot, lambda: "running 60%" in text_of(app))
+        assert "fresh" not in names(app)
+
+
+async def test_new_runs_are_seen_and_the_place_is_kept(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(screen_module, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(Found, "rest_seconds", 0.0)
     app = app_for(root)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         await pilot.press("j")
-        write_events(
-            root / "mcqa/live_run/events.ndjson",
-            [event("collection.started", NOW, total=10), *(finished(task, 0, NOW) for task in range(6))],
-        )
+        _six_of_ten_are_done(root)
         write_run(root / "fresh.jsonl", started_at=NOW)
         shutil.rmtree(root / "cut_run")
         await settle(pilot, lambda: "running 60%" in text_of(app) and "fresh" in names(app) and "cut" not in names(app))
         assert names(app)[0] == "fresh" and "fresh" in text_of(app)
         assert current(app) == "dead"
+
+
+def _six_of_ten_are_done(root: Path) -> None:
+    events = [event("collection.started", NOW, total=10), *(finished(task, 0, NOW) for task in range(6))]
+    write_events(root / "mcqa/live_run/events.ndjson", events)
 
 
 async def test_nobody_searches_while_the_terminal_is_not_looked_at(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
