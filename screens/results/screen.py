@@ -169,7 +169,7 @@ class ResultsScreen(WorkbenchScreen):
         if self._looks_left > 0:
             self._looks_left -= 1
             runs, now = tuple(self._runs.values()), self.workbench.clock()
-            if any(run.state == RUNNING for run in runs):
+            if any(run.state == RUNNING for run in runs) and not self.background.works_on("look"):
                 self.background.start(
                     "look", lambda reporter: look_again(runs, now, reporter), done=self._looked, failed=self._not_searched
                 )

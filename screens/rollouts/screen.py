@@ -143,7 +143,7 @@ class RolloutsScreen(WorkbenchScreen):
     def _look_for_newer(self) -> None:
         """Choose a run, unless the user did or the chosen one still runs."""
         going_on = self.shot is not None and self.shot.running
-        if not self._in_front or self.chosen or (self.entry is not None and going_on):
+        if not self._in_front or self.chosen or (self.entry is not None and going_on) or self.background.works_on("look"):
             return
         root, cache, now = self.workbench.root, self._cache, self.workbench.clock()
         self.background.start(

@@ -127,6 +127,10 @@ class Background(Generic[T]):
 
         owner.run_worker(run, name=group, group=group, thread=True, exit_on_error=False)
 
+    def works_on(self, group: str) -> bool:
+        """Whether the newest work of a group goes on. Who looks regularly asks, or work that is slower than that never ends well."""
+        return group in self._current
+
     def receive(self, message: Reported) -> None:
         """Deliver what a worker has told, unless it is outdated."""
         message.stop()

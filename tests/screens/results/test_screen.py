@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from textual.pilot import Pilot
 
 from gym_tui.app import WorkbenchApp
 from screens.results import screen as screen_module
-from screens.results.finding import Found
+from screens.results.finding import Found, look_again
 from screens.results.screen import ResultsScreen
 from screens.widgets.filter_box import FilterBox
 from screens.widgets.pane import Pane, PaneState
@@ -264,15 +265,20 @@ async def test_run_again_and_resume_fill_the_command_line(root: Path) -> None:
         assert "nothing of it is left" in app.notices[-1][2]
 
 
-async def test_progress_is_seen_also_while_searches_rest(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_progress_is_seen_also_while_searches_rest_and_a_look_is_slow(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*looked_at: Any) -> Any:
+        time.sleep(0.2)
+        return look_again(*looked_at)
+
     monkeypatch.setattr(screen_module, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(screen_module, "look_again", slow)
     monkeypatch.setattr(Found, "rest_seconds", 3600.0)
     app = app_for(root)
     async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
+        await settle(pilot, lambda: len(names(app)) == 6, idle=False)
         write_run(root / "fresh.jsonl", started_at=NOW)
         _six_of_ten_are_done(root)
-        await settle(pilot, lambda: "running 60%" in text_of(app))
+        await settle(pilot, lambda: "running 60%" in text_of(app), idle=False)
         assert "fresh" not in names(app)
 
 
@@ -281,12 +287,16 @@ async def test_new_runs_are_seen_and_the_place_is_kept(root: Path, monkeypatch: 
     monkeypatch.setattr(Found, "rest_seconds", 0.0)
     app = app_for(root)
     async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
+        await settle(pilot, lambda: len(names(app)) == 6, idle=False)
         await pilot.press("j")
         _six_of_ten_are_done(root)
         write_run(root / "fresh.jsonl", started_at=NOW)
         shutil.rmtree(root / "cut_run")
-        await settle(pilot, lambda: "running 60%" in text_of(app) and "fresh" in names(app) and "cut" not in names(app))
+        await settle(
+            pilot,
+            lambda: "running 60%" in text_of(app) and "fresh" in names(app) and "cut" not in names(app),
+            idle=False,  # it searches again and again
+        )
         assert names(app)[0] == "fresh" and "fresh" in text_of(app)
         assert current(app) == "dead"
 
@@ -300,7 +310,7 @@ async def test_nobody_searches_while_the_terminal_is_not_looked_at(root: Path, m
     monkeypatch.setattr(screen_module, "LOOK_SECONDS", 0.05)
     app = app_for(root)
     async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
+        await settle(pilot, lambda: len(names(app)) == 6, idle=False)
         app.post_message(AppBlur())
         await settle(pilot)
         write_run(root / "fresh.jsonl", started_at=NOW)

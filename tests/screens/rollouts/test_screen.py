@@ -10,12 +10,16 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+from backend.rollouts.run_entry import RunEntry
 from gym_tui.app import WorkbenchApp
+from screens.rollouts import screen as screen_module
+from screens.rollouts.following import newest_run
 from screens.rollouts.log_pane import LogPane
 from screens.rollouts.screen import RolloutsScreen
 from screens.rollouts.stream_rows import FinishedRows
@@ -94,6 +98,19 @@ async def test_changes_to_a_run_that_begins_later(tmp_path: Path) -> None:
         assert "old.jsonl · done" in text_of(app)
         live_run(tmp_path, stem="new", started_at=START + 60)
         await settle(pilot, lambda: "new.jsonl · running" in text_of(app))
+
+
+async def test_looking_for_runs_may_take_longer_than_until_the_next_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*looked_at: Any) -> RunEntry | None:
+        time.sleep(0.3)
+        return newest_run(*looked_at)
+
+    monkeypatch.setattr(screen_module, "newest_run", slow)
+    monkeypatch.setattr(screen_module, "LOOK_SECONDS", 0.05)
+    live_run(tmp_path, stem="going")
+    app = workbench(tmp_path, "rollouts", now=AT)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot, lambda: "going.jsonl · running" in text_of(app), idle=False)
 
 
 async def test_events_that_come_later_are_drawn(tmp_path: Path) -> None:

@@ -229,7 +229,7 @@ async def test_a_stack_that_ends_stays_until_it_is_taken_off() -> None:
         await settle(pilot, lambda: sampled(pilot))
         forget(record)
         await settle(pilot, lambda: "math_verified   3 servers · ended 0 s ago" in text_of(app))
-        assert "○ stopped" in text_of(app) and "task=19 rep=3" in log_text(pilot)
+        await settle(pilot, lambda: "○ stopped" in text_of(app) and "task=19 rep=3" in log_text(pilot))
         await pilot.press("x")
         assert "has ended already" in app.notices[-1][2]
         await pilot.press("R")

@@ -122,7 +122,8 @@ async def test_the_way_through_rollouts_repeats_and_problems(samples: Path) -> N
         assert await at("F", "right_curly_bracket") == "row 9"
         assert "row 9 unreadable" in desk.text and "problems: failed" in desk.text
         assert await at("right_curly_bracket") == "5 · repeat 2 of 2"
-        await desk.press("right_curly_bracket", "right_square_bracket")
+        await desk.press("right_curly_bracket")
+        await desk.press("right_square_bracket")
         assert desk.told[-2:] == ["no further rollout counts as a problem (failed)", "this is the last rollout"]
         assert await at("left_curly_bracket", "left_curly_bracket") == "0 · repeat 4 of 4"
 
@@ -243,7 +244,8 @@ async def test_markdown_raw_and_folds(samples: Path) -> None:
         assert '"responses_create_params": {' in desk.text and "JSON" in desk.text
         await desk.press("right_square_bracket")
         assert '"responses_create_params": {' in desk.text
-        await desk.press("v", "e")
+        await desk.press("v")
+        await desk.press("e")
         assert "▸ assistant" in desk.text and "▾" not in desk.text
         await desk.press("e")
         assert "▾ reasoning" in desk.text
@@ -287,7 +289,9 @@ async def test_a_task_with_one_repeat_has_nothing_beside_it(samples: Path) -> No
 
 async def test_copies_go_from_the_part_to_the_place(samples: Path) -> None:
     async with viewing(samples) as desk:
-        await desk.press("tab", "j", "j", "y", "y", "y", "y", "y")
+        await desk.press("tab", "j", "j")
+        for _ in range(5):
+            await desk.press("y")
         turn, conversation, raw, place, again = (text for text, _ in desk.copied)
         assert turn.startswith("user\nFind the number")
         assert conversation.startswith("task 0, repeat 1, reward 1.000, m.jsonl:1\n\n")
