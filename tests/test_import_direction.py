@@ -132,3 +132,12 @@ def test_status_loads_no_http_stack() -> None:
 def test_a_run_without_a_prompt_loads_no_models_of_data() -> None:
     modules = loaded_by("import backend.rollouts.evaluate")
     assert modules & {"pydantic", "fastapi", "uvicorn", "hydra", "omegaconf", "ray", "rich", "httpx"} == set()
+
+
+def test_the_warm_parent_and_the_head_server_load_nothing_that_few_servers_need() -> None:
+    statement = (
+        "from backend.servers import warm_parent; warm_parent._import_stack()\n"
+        "from backend.config.global_config import set_global_config_dict; set_global_config_dict({'a': {'b': 1}})\n"
+        "from backend.servers.head_server import head_application; head_application({}, [])"
+    )
+    assert loaded_by(statement) & {"omegaconf", "antlr4", "yaml", "pydantic.v1", "ray", "hydra", "httpx", "rich"} == set()

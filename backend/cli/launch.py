@@ -5,10 +5,11 @@ Whether the words will need one is guessed from the first two; a wrong guess cos
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Sequence
-
 from backend.servers.warm_parent_link import WarmParentLink
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _COMMANDS = (["env", "start"], ["eval", "run"])
 _WITHOUT_SERVERS = frozenset({"-h", "--help", "--no-serve"})
@@ -18,8 +19,13 @@ _ahead: list[WarmParentLink] = []
 def launch_ahead(words: Sequence[str]) -> None:
     """Begin the warm parent when a command with these words starts servers."""
     if list(words[:2]) in _COMMANDS and _WITHOUT_SERVERS.isdisjoint(words):
-        with contextlib.suppress(OSError):  # if it is for good, the command tells it
+        try:
             _ahead.append(WarmParentLink())
+        except OSError:  # if it is for good, the command tells it
+            return
+        from backend.servers.read_ahead import read_ahead  # and not before: it is for the process that imports already
+
+        read_ahead()
 
 
 def warm_parent_link() -> WarmParentLink:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import AsyncGenerator, Callable
@@ -17,6 +18,9 @@ Stop = Callable[[], bool]
 """Asks an operation to come to an end by itself; False when it has to be cancelled."""
 
 _SIGNAL_CODES = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: ExitCode.TERMINATED, signal.SIGHUP: ExitCode.TERMINATED}
+
+_LOOP_DESCRIPTORS = 8
+"""Which it and its signal handlers open, and some."""
 
 
 class _Interruption:
@@ -82,5 +86,17 @@ def run_operation(
                 signal.signal(number, signal.SIG_IGN if interruption.first is not None else before[number])
         return ExitCode.OK if interruption.first is None else code_after(interruption.first)
 
+    _require_descriptors()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main())
+
+
+def _require_descriptors() -> None:
+    """Raise the system's OSError where it gives this process no more files: an event loop that gets none would abort the process."""
+    opened: list[int] = []
+    try:
+        for _ in range(_LOOP_DESCRIPTORS):
+            opened.append(os.open(os.devnull, os.O_RDONLY))
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)

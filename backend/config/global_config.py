@@ -6,22 +6,24 @@ variable `NEMO_GYM_CONFIG_DICT`, or in the file that `NEMO_GYM_CONFIG_FILE` name
 
 from __future__ import annotations
 
+import copy
 import os
 import random
 import socket
 import sys
+import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from omegaconf import DictConfig, OmegaConf
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from backend.config.errors import ConfigError
 from backend.config.schema import DEFAULT_HEAD_PORT, DEFAULT_PORT_RANGE, SERVER_TYPES, STAND_INS
 from backend.io import row_keys
 
 if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
     from backend.config.request import ConfigRequest
 
 NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME = "NEMO_GYM_CONFIG_DICT"
@@ -67,41 +69,103 @@ ROLLOUT_ID_KEY_NAME = row_keys.ROLLOUT_ID
 AGENT_REF_KEY_NAME = row_keys.AGENT_REF
 SKILLS_REF_KEY_NAME = row_keys.SKILLS_REF
 
+_KEYS = (str, bytes, int, float, bool)
+"""What OmegaConf takes for a key; it refuses others, None too."""
+_known_config: dict[Any, Any] | None = None
+"""Plain values, where reading them says the same as the OmegaConf object: its library takes a twentieth of a server's start to import."""
 _process_config: DictConfig | None = None
+_making = threading.Lock()
+
+
+def __getattr__(name: str) -> Any:
+    """Existing code takes OmegaConf's classes from here; they are imported for those who ask only."""
+    if name in ("DictConfig", "OmegaConf"):
+        import omegaconf
+
+        return getattr(omegaconf, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def set_global_config_dict(config: Mapping[Any, Any] | DictConfig | None) -> None:
     """Make `config` the configuration of this process; None forgets it, so that the next reader looks for one again."""
-    global _process_config
-    if config is None or isinstance(config, DictConfig):
-        _process_config = config
-    else:
-        _process_config = OmegaConf.create(dict(config))
+    global _process_config, _known_config
+    known: dict[Any, Any] | None = None
+    made: DictConfig | None = None
+    if _is_omegaconf(config):
+        made = config
+    elif config is not None:
+        known = copy.deepcopy(dict(config))
+        if not _says_the_same_as_omegaconf(known):
+            made, known = _omegaconf_of(known), None
+    _known_config, _process_config = known, made
+
+
+def known_global_config() -> Mapping[Any, Any] | DictConfig | None:
+    """The configuration of this process to read from, if it is known already; for whom any kind of mapping will do."""
+    return maybe_get_global_config_dict() if _known_config is None or _process_config is not None else _known_config
+
+
+def omegaconf_of_known(known: Mapping[Any, Any]) -> DictConfig:
+    """The OmegaConf object of what `known_global_config` has given: this process' own while it still has that configuration."""
+    config = maybe_get_global_config_dict() if known is _known_config else None
+    return _omegaconf_of(known) if config is None else config
+
+
+def read_known(known: Mapping[Any, Any]) -> Mapping[Any, Any] | DictConfig:
+    """What `known_global_config` has given, or this process' OmegaConf object of it, where there is one that may have been changed."""
+    return _process_config if known is _known_config and _process_config is not None else known
 
 
 def maybe_get_global_config_dict() -> DictConfig | None:
     """The configuration of this process if it is set or handed down by the process that started it; reads no configuration files."""
-    if _process_config is None and (text := os.environ.get(NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME) or _text_handed_down()):
-        loaded = OmegaConf.create(text)
-        if not isinstance(loaded, DictConfig):
-            raise ConfigError(f"the environment variable {NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME} does not hold a mapping")
-        set_global_config_dict(loaded)
-    return _process_config
+    global _process_config
+    with _making:  # one for all threads
+        if _process_config is None:
+            if _known_config is not None:
+                _process_config = _omegaconf_of(_known_config)
+            elif text := os.environ.get(NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME) or _text_handed_down():
+                _process_config = _omegaconf_of(text)
+        return _process_config
 
 
-def hand_down_config(config: Mapping[Any, Any]) -> None:
+def _omegaconf_of(content: Mapping[Any, Any] | str) -> DictConfig:
+    from omegaconf import DictConfig, OmegaConf
+
+    made = OmegaConf.create(content if isinstance(content, str) else dict(content))
+    if not isinstance(made, DictConfig):
+        raise ConfigError(f"the environment variable {NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME} does not hold a mapping")
+    return made
+
+
+def _is_omegaconf(value: Any) -> TypeGuard[DictConfig]:
+    if "omegaconf" not in sys.modules:
+        return False
+    from omegaconf import DictConfig
+
+    return isinstance(value, DictConfig)
+
+
+def _says_the_same_as_omegaconf(value: Any) -> bool:
+    """Whether reading these plain values gives what reading the OmegaConf object made of them does: no references, nothing missing."""
+    if isinstance(value, dict):
+        return all(isinstance(key, _KEYS) for key in value) and all(map(_says_the_same_as_omegaconf, value.values()))
+    if isinstance(value, list):
+        return all(map(_says_the_same_as_omegaconf, value))
+    if isinstance(value, str):
+        return "${" not in value and value != "???"
+    return value is None or isinstance(value, bool | int | float)
+
+
+def hand_down_config(text: str) -> None:
     """Let the programs that this process starts find its configuration, secrets included, without it standing in their environment.
 
     It is in a file in memory that goes with this process and that only its user can open. Systems other than Linux have none.
     """
     if not hasattr(os, "memfd_create"):
         return
-    import yaml
-
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     descriptor = os.memfd_create("gym-config")
     with open(descriptor, "w", encoding="utf-8", closefd=False) as file:
-        yaml.dump(dict(config), file, Dumper=dumper, allow_unicode=True, sort_keys=False)
+        file.write(text)
     os.environ[NEMO_GYM_CONFIG_FILE_ENV_VAR_NAME] = f"/proc/{os.getpid()}/fd/{descriptor}"
 
 
@@ -126,13 +190,17 @@ def get_global_config_dict(parser_config: GlobalConfigDictParserConfig | None = 
 def get_first_server_config_dict(global_config_dict: Mapping[str, Any] | DictConfig, top_level_path: str) -> Any:
     """The implementation block of the server instance `top_level_path`, of the same kind of mapping as was passed."""
     instance = global_config_dict.get(top_level_path)
-    if not isinstance(instance, Mapping | DictConfig):
+    if not _is_mapping(instance):
         raise ConfigError(f"the configuration has no server instance '{top_level_path}'")
     server_type = next((key for key in instance if key in SERVER_TYPES), None)
     implementations = instance[server_type] if server_type is not None else None
-    if not isinstance(implementations, Mapping | DictConfig) or not implementations:
+    if not _is_mapping(implementations) or not implementations:
         raise ConfigError(f"'{top_level_path}' is not a server instance: it holds none of {', '.join(SERVER_TYPES)}")
     return implementations[next(iter(implementations))]
+
+
+def _is_mapping(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, Mapping) or _is_omegaconf(value)
 
 
 def find_open_port(disallowed_ports: Collection[int] | None = None, max_retries: int = 50) -> int:
@@ -171,7 +239,8 @@ class GlobalConfigDictParserConfig:
     """
 
     dotenv_path: Path | None = None
-    initial_global_config_dict: Mapping[str, Any] | DictConfig | None = None
+    initial_global_config_dict: Any = None
+    """A mapping or an OmegaConf object."""
     skip_load_from_cli: bool = False
     skip_load_from_dotenv: bool = False
     hide_secrets: bool = False
@@ -185,6 +254,8 @@ class GlobalConfigDictParser:
 
     def parse(self, parse_config: GlobalConfigDictParserConfig | None = None) -> DictConfig:
         """The resolved configuration; raises the `ConfigError` family."""
+        from omegaconf import OmegaConf
+
         from backend.config.resolution import resolve_config
 
         wanted = parse_config or GlobalConfigDictParserConfig()
@@ -201,6 +272,8 @@ class GlobalConfigDictParser:
 
     def _recursively_swap_keys(self, global_config_dict: DictConfig) -> None:
         """Apply the directives (`_inherit_from`, `_copy`, `_delete_key`) in a configuration, in place."""
+        from omegaconf import OmegaConf
+
         from backend.config.directives import apply_directives
         from backend.config.findings import Findings
         from backend.config.nodes import Origin, node_of, plain
@@ -219,8 +292,10 @@ def request_of(wanted: GlobalConfigDictParserConfig) -> ConfigRequest:
     from backend.config.request import ConfigRequest
 
     initial = wanted.initial_global_config_dict
-    if isinstance(initial, DictConfig):
-        initial = OmegaConf.to_container(initial)  # type: ignore[assignment]
+    if _is_omegaconf(initial):
+        from omegaconf import OmegaConf
+
+        initial = OmegaConf.to_container(initial)
     return ConfigRequest(
         overrides=() if wanted.skip_load_from_cli else _override_words(sys.argv[1:]),
         env_file=wanted.dotenv_path,

@@ -128,7 +128,7 @@ class NeMoGymChatCompletionToolParam(TypedDict):
 class NeMoGymChatCompletionCreateParamsNonStreaming(BaseModel):
     """Exactly the keys of the Chat Completions API (without the two retired ones); any other key is an error."""
 
-    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", protected_namespaces=(), defer_build=True)
 
     messages: list[NeMoGymChatCompletionMessageParam]
     model: str | None = None

@@ -24,7 +24,7 @@ from backend.servers.inflight import run_body_context
 from backend.servers.model_call_capture import observability_enabled_from_config
 from backend.servers.resources_server import BaseRunRequest, BaseVerifyResponse
 from backend.servers.rollout_correlation import ROLLOUT_PREFIX, maybe_rollout_id_from_run_body
-from backend.servers.server_utils import SimpleServer, apply_rollout_prefix
+from backend.servers.server_utils import SimpleServer, apply_rollout_prefix, known_config
 
 __all__ = [
     "AggregateMetrics",
@@ -101,19 +101,15 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
 
     def resolve_model_base_url(self, model_server_name: str, rollout_id: str | None = None) -> str:
         """An OpenAI-style base URL (ending in `/v1`) of a model server, for clients that build their own requests."""
-        block = get_first_server_config_dict(self.server_client.global_config_dict, model_server_name)
+        block = get_first_server_config_dict(known_config(self.server_client), model_server_name)
         base = server_url(block["host"], block["port"])
         return f"{apply_rollout_prefix(base, rollout_id, self._token_id_capture_enabled())}/v1"
 
     def _model_call_capture_enabled(self) -> bool:
         """Whether the model servers record the calls of this agent's rollouts; existing agents ask this."""
-        return observability_enabled_from_config(self._global_config())
+        return observability_enabled_from_config(known_config(self.server_client))
 
     def _token_id_capture_enabled(self) -> bool:
         """Whether the model servers record the tokens of this agent's rollouts; existing agents ask this."""
-        capture = self._global_config().get("token_id_capture") or {}
+        capture = known_config(self.server_client).get("token_id_capture") or {}
         return capture.get("enabled") is True and (capture.get("all_agents") is True or self.config.token_id_capture)
-
-    def _global_config(self) -> Any:
-        # Existing tests hand over clients without a configuration.
-        return getattr(self.server_client, "global_config_dict", None) or {}

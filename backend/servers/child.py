@@ -74,7 +74,7 @@ class ChildDescriptors:
 def live(
     order: ServerOrder, settings: dict[str, Any], descriptors: ChildDescriptors, parent: int, *, is_configured: bool = False
 ) -> NoReturn:
-    """Be the server that `order` describes, with `settings` (`config`, `session_secret`); never returns.
+    """Be the server that `order` describes, with `settings` (`config`, `config_text`, `session_secret`); never returns.
 
     `is_configured` says that this process has the configuration already, from the one it was forked from.
     """
@@ -101,7 +101,7 @@ def live(
             from backend.config.global_config import set_global_config_dict
 
             set_global_config_dict(config)
-        code = _serve(order, config, worker)
+        code = _serve(order, config, settings["config_text"], worker)
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else int(left.code is not None)
         if code:
@@ -140,7 +140,7 @@ def _settle_in(descriptors: ChildDescriptors) -> None:
     sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
 
 
-def _serve(order: ServerOrder, config: Mapping[str, Any], worker: Worker | None) -> int:
+def _serve(order: ServerOrder, config: Mapping[str, Any], config_text: str, worker: Worker | None) -> int:
     from backend.config.global_config import hand_down_config
     from backend.servers.http_client import client_settings, configure_http_client
 
@@ -157,7 +157,7 @@ def _serve(order: ServerOrder, config: Mapping[str, Any], worker: Worker | None)
 
         serve_head(config, order.instances)
         return 0
-    hand_down_config(config)
+    hand_down_config(config_text)
     if order.layer:
         take_on_environment(Path(order.layer))
     import nemo_gym  # noqa: F401 - puts the roots and the command's folder onto sys.path, as the entry point expects

@@ -31,7 +31,7 @@ from backend.servers.model_call_records import (
     read_model_call_records,
 )
 from backend.servers.model_routes import add_model_routes
-from backend.servers.server_utils import BaseServer, SimpleServer
+from backend.servers.server_utils import BaseServer, SimpleServer, known_config
 
 __all__ = [
     "BaseResponsesAPIModel",
@@ -74,7 +74,7 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
         app = FastAPI()
         self.setup_session_middleware(app)
         add_model_routes(app, self.responses, self.chat_completions)
-        capture = ModelCallCaptureConfig.from_global_config(self.server_client.global_config_dict)
+        capture = ModelCallCaptureConfig.from_global_config(known_config(self.server_client))
         folder = capture.model_call_capture_dir if capture.observability_enabled else None
         app.add_middleware(
             ModelCallCapture,
@@ -90,12 +90,12 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
         super().setup_exception_middleware(app)
 
     def _capture_token_ids(self, app: FastAPI) -> None:
-        if not self.server_client.global_config_dict.get(TOKEN_ID_CAPTURE_BLOCK):
+        if not known_config(self.server_client).get(TOKEN_ID_CAPTURE_BLOCK):
             return
         from backend.servers.token_id_capture.config import checked_config, require_shared_lineage
         from backend.servers.token_id_capture.middleware import TokenCapture
 
-        config = checked_config(self.server_client.global_config_dict)
+        config = checked_config(known_config(self.server_client))
         sink = config.build_sink()
         if sink is not None:
             lineage = config.build_lineage_store()

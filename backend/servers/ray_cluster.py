@@ -6,7 +6,7 @@ import importlib
 import sys
 from typing import Any
 
-from backend.config.global_config import RAY_HEAD_NODE_ADDRESS_KEY_NAME, maybe_get_global_config_dict
+from backend.config.global_config import RAY_HEAD_NODE_ADDRESS_KEY_NAME, known_global_config
 from backend.errors import GymError
 
 
@@ -26,7 +26,7 @@ def initialize_ray() -> None:
         raise GymError("this server needs Ray, which is not installed", hint="install the extra `ray`") from None
     if ray.is_initialized():
         return
-    config: Any = maybe_get_global_config_dict() or {}
+    config: Any = known_global_config() or {}
     address = config.get(RAY_HEAD_NODE_ADDRESS_KEY_NAME)
     try:
         ray.init(ignore_reinit_error=True, **({"address": str(address)} if address else {}))

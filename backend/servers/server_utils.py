@@ -7,12 +7,14 @@ looks them up here.
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 import os
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -29,6 +31,9 @@ from backend.config.global_config import (
     HEAD_SERVER_KEY_NAME,
     get_first_server_config_dict,
     get_global_config_dict,
+    known_global_config,
+    omegaconf_of_known,
+    read_known,
 )
 from backend.errors import GymError
 from backend.io.json_codec import loads
@@ -106,6 +111,7 @@ _INSTANCE_VARIABLE = "NEMO_GYM_CONFIG_PATH"
 _WORKER_VARIABLE = "IS_NEMO_GYM_FASTAPI_WORKER"
 _ENTRYPOINT_VARIABLE = "IS_NEMO_GYM_FASTAPI_ENTRYPOINT"
 _WORKERS_VARIABLE = "NEMO_GYM_FASTAPI_NUM_WORKERS"
+_OWN_GETTER = get_global_config_dict
 _MODEL_ROUTES = ("/v1/responses", "/v1/chat/completions", "/v1/messages")
 
 
@@ -126,7 +132,7 @@ async def request(
     sent = kwargs.get("json")
     response = await send(method, url, rule, **kwargs)
     if debugs_requests() and not response.ok:
-        await log_exchange(method, url, sent, response, _plain(get_global_config_dict()))
+        await log_exchange(method, url, sent, response, _plain(_process_config()))
     return response
 
 
@@ -198,7 +204,7 @@ def apply_rollout_prefix(url: str, rollout_id: str | None, token_capture: bool =
 
 def get_server_url(server_name: str) -> str:
     """Base URL of a server instance of this process' configuration."""
-    return _base_url(get_first_server_config_dict(get_global_config_dict(), server_name))
+    return _base_url(get_first_server_config_dict(_process_config(), server_name))
 
 
 def is_nemo_gym_fastapi_worker() -> bool:
@@ -217,6 +223,13 @@ def is_nemo_gym_fastapi_entrypoint(file_path: str) -> bool:
     return bool(wanted) and Path(file_path).resolve().as_posix().endswith(str(wanted))
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What `known_global_config` has given, for a client to keep until it is asked for the OmegaConf object."""
+
+    config: dict[Any, Any]
+
+
 class ServerClient:
     """Sends requests to server instances by their name.
 
@@ -225,9 +238,22 @@ class ServerClient:
 
     def __init__(self, head_server_config: BaseServerConfig, global_config_dict: Any) -> None:
         self.head_server_config = head_server_config
-        self.global_config_dict = global_config_dict
+        if type(global_config_dict) is _Known:
+            self._known = global_config_dict.config
+        else:
+            self.global_config_dict = global_config_dict
+        config = known_config(self)
         self._base_urls: dict[str, tuple[str, str]] = {}
-        self._observing = bool(global_config_dict.get("observability_enabled")) if hasattr(global_config_dict, "get") else False
+        self._observing = bool(config.get("observability_enabled")) if hasattr(config, "get") else False
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "global_config_dict" and "_known" in vars(self):  # the OmegaConf object is made for code that asks for it
+            self.global_config_dict = omegaconf_of_known(self._known)
+            return self.global_config_dict
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> Iterable[str]:
+        return {*super().__dir__(), *(("global_config_dict",) if "_known" in vars(self) else ())}
 
     @classmethod
     def model_construct(cls, **fields: Any) -> Self:
@@ -241,10 +267,13 @@ class ServerClient:
 
         Raises ValueError when the head server cannot be reached.
         """
-        config = get_global_config_dict()
+        config = _process_config()
         head = head_server_config or cls.load_head_server_config(config)
         if os.environ.get(_INSTANCE_VARIABLE):
-            return cls(head, config)
+            if type(config) is not dict or config is not known_global_config():
+                return cls(head, config)
+            keeps_it = cls.__init__ is __class__.__init__ and not hasattr(cls, "global_config_dict")  # type: ignore[name-defined]
+            return cls(head, _Known(config) if keeps_it else get_global_config_dict())
         from backend.servers.head_client import fetch_live_config
 
         try:
@@ -255,7 +284,7 @@ class ServerClient:
     @staticmethod
     def load_head_server_config(config: Mapping[str, Any] | None = None) -> BaseServerConfig:
         """Address of the head server in a configuration (this process' own by default)."""
-        source = get_global_config_dict() if config is None else config
+        source = _process_config() if config is None else config
         head = source.get(HEAD_SERVER_KEY_NAME) or {}
         return BaseServerConfig(host=head.get("host") or "127.0.0.1", port=head.get("port") or DEFAULT_HEAD_SERVER_PORT)
 
@@ -274,8 +303,9 @@ class ServerClient:
     def _target(self, server_name: str) -> tuple[str, str]:
         known = self._base_urls.get(server_name)
         if known is None:
-            block = get_first_server_config_dict(self.global_config_dict, server_name)
-            kind = next(iter(self.global_config_dict[server_name]))
+            config = known_config(self)
+            block = get_first_server_config_dict(config, server_name)
+            kind = next(iter(config[server_name]))
             known = self._base_urls[server_name] = (self._build_server_base_url(block), str(kind))
         return known
 
@@ -315,8 +345,26 @@ class ServerClient:
 def setup_server_client(head_server_config: BaseServerConfig | None = None) -> ServerClient:
     """A client for the servers that are up, with the HTTP limits of their configuration."""
     client = ServerClient.load_from_global_config(head_server_config)
-    configure_http_client(client_settings(client.global_config_dict))
+    configure_http_client(client_settings(known_config(client)))
     return client
+
+
+def known_config(client: Any) -> Any:
+    """The configuration of a client, to read from: `global_config_dict` where it has one of its own, else what is known in this process.
+
+    Existing tests hand over clients without a configuration; theirs is empty.
+    """
+    fields = getattr(client, "__dict__", {})
+    if "_known" in fields and "global_config_dict" not in fields:
+        return read_known(fields["_known"])
+    return getattr(client, "global_config_dict", None) or {}
+
+
+def _process_config() -> Any:
+    """The configuration of this process, to read from. Where an existing test has replaced the function that gives it, what that gives."""
+    if get_global_config_dict is _OWN_GETTER and (known := known_global_config()) is not None:
+        return known
+    return get_global_config_dict()
 
 
 def _base_url(block: Any) -> str:
@@ -338,7 +386,7 @@ class BaseServer(BaseModel, ABC):
         name = os.environ.get(_INSTANCE_VARIABLE)
         if not name:
             raise GymError("this process was not told which server it is", hint="start servers with `gym env start`")
-        block = get_first_server_config_dict(get_global_config_dict(), name)
+        block = get_first_server_config_dict(_process_config(), name)
         config_class: Any = cls.model_fields["config"].annotation
         try:
             return config_class.model_validate({**_plain(block), "name": name})
@@ -445,13 +493,13 @@ class SimpleServer(BaseServer):
         server.set_ulimit()
         server.setup_exception_middleware(app)
         server.setup_inflight(app)
-        profiling = ProfilingMiddlewareConfig.model_validate(_plain(get_global_config_dict()))
+        profiling = ProfilingMiddlewareConfig.model_validate(_plain(_process_config()))
         if profiling.profiling_enabled:
             server.setup_profiling(app, profiling)
         install_direct_routes(app)
         if is_nemo_gym_fastapi_worker():
             return app
-        serve(app, host=server.config.host, port=server.config.port or 0, config=get_global_config_dict())
+        serve(app, host=server.config.host, port=server.config.port or 0, config=_process_config())
         return None
 
 
@@ -468,7 +516,7 @@ class HeadServer(BaseServer):
         """The application with the three routes of a head server."""
         from backend.servers.head_server import head_application
 
-        return head_application(_plain(get_global_config_dict()), self._instances)
+        return head_application(_plain(_process_config()), self._instances)
 
     @classmethod
     def run_webserver(cls) -> tuple[uvicorn.Server, threading.Thread, HeadServer]:
@@ -489,4 +537,4 @@ def _plain(block: Any) -> dict[str, Any]:
 
         if OmegaConf.is_config(block):
             return OmegaConf.to_container(block, resolve=True)  # type: ignore[return-value]
-    return dict(block)
+    return copy.deepcopy(dict(block))

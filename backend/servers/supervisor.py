@@ -18,6 +18,7 @@ from typing import Any
 
 from backend.config.resolution import ResolvedConfig
 from backend.config.schema import SERVER_READINESS_TIMEOUT
+from backend.config.yaml_text import to_yaml
 from backend.errors import GymError
 from backend.events import Event, Notice
 from backend.servers.addresses import server_url
@@ -132,8 +133,12 @@ class Stack:
             async with aclosing(self._prepare(orders)) as preparing:
                 async for event in preparing:
                     yield self._noted(event)
+            settings = {
+                "config": self.config,
+                "config_text": to_yaml(self.config),
+                "session_secret": secrets.token_hex(32),
+            }
             await self._wait_until_warm()
-            settings = {"config": self.config, "session_secret": secrets.token_hex(32)}
             self._link.send({"do": "settings", "settings": settings, "environment": self._link.changed_environment()})
             self._spawned = time.monotonic()
             for name, order in orders.items():

@@ -33,7 +33,6 @@ from backend.servers.process_context import FAILED, PHASE, READY
 
 PRELOADED = (
     "asyncio",
-    "omegaconf",
     "orjson",
     "uvicorn",
     "uvicorn.lifespan.on",
@@ -68,6 +67,7 @@ def main(arguments: list[str]) -> None:
     """Import, report, and serve orders until the other side is gone."""
     control = socket.socket(fileno=int(arguments[0]))
     death_pipe = int(arguments[1])
+    _close_all_but({0, 1, 2, control.fileno(), death_pipe})
     die_with_parent(int(arguments[2]))  # while it imports, it watches nothing
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: None)  # a batch system sends it to every process; the command decides what ends when
@@ -90,6 +90,10 @@ def main(arguments: list[str]) -> None:
         for pid in state.names:
             _kill_group(pid)
         end_leftovers()
+    with contextlib.suppress(Exception):  # it only helps the next start
+        from backend.servers.read_ahead import note_files
+
+        note_files()
 
 
 def _obey_until_alone(state: _State, wakeup: int) -> None:
@@ -206,12 +210,8 @@ def _fork(order: ServerOrder, descriptors: ChildDescriptors, state: _State) -> i
             os.setpgid(pid, pid)
         return pid
     try:
-        keep = {0, 1, 2, *descriptors.all()}
         state.selector.close()
-        for descriptor in _open_descriptors():
-            if descriptor not in keep:
-                with contextlib.suppress(OSError):
-                    os.close(descriptor)
+        _close_all_but({0, 1, 2, *descriptors.all()})
         live(order, state.settings, descriptors, parent, is_configured=state.is_configured)
     finally:
         os._exit(1)
@@ -252,11 +252,15 @@ def _kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _open_descriptors() -> list[int]:
+def _close_all_but(keep: set[int]) -> None:
     try:
-        return [int(name) for name in os.listdir("/proc/self/fd")]
+        numbers = [int(name) for name in os.listdir("/dev/fd")]
     except OSError:
-        return list(range(256))
+        numbers = list(range(256))
+    for number in numbers:
+        if number not in keep:
+            with contextlib.suppress(OSError):
+                os.close(number)
 
 
 def _reap(state: _State) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
+import _socket
 import os
-import socket
-import subprocess
-import sys
-from collections.abc import AsyncIterator
-from typing import Any
+
+from backend.servers.spawned import spawn_python
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import AsyncIterator
+    from typing import Any
 
 STACK_VARIABLE = "GYM_TUI_STACK"
 """Environment variable of servers, inherited by what they start; its value is their stack's alone."""
@@ -19,12 +22,12 @@ _END_SECONDS = 2.0
 class WarmParentLink:
     """Starts the warm parent and talks with it.
 
-    Launch it before anything slow: it imports the web stack on another core meanwhile, and this module therefore little. The only write end of the death pipe lives
-    here, so that this process' end, whatever its cause, ends all servers.
+    Launch it before anything slow: it imports the web stack on another core meanwhile, and this module therefore next to nothing.
+    The only write end of the death pipe lives here, so that this process' end, whatever its cause, ends all servers.
     """
 
     def __init__(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        ours, theirs = _socket.socketpair()
         death_read, self._death_write = os.pipe()
         self._mark = os.urandom(8).hex()
         self._inherited = dict(os.environ)
@@ -33,22 +36,31 @@ class WarmParentLink:
             STACK_VARIABLE: self._mark,
             "PYTHONPATH": os.pathsep.join([_PACKAGES, os.environ.get("PYTHONPATH", "")]).rstrip(":"),
         }
-        numbers = map(str, (theirs.fileno(), death_read, os.getpid()))
+        descriptors = (theirs.fileno(), death_read)
+        # -P: nothing in the working directory may be taken for a module of ours. A group of its own: Ctrl-C at the terminal is for the
+        # command, which stops the servers in order.
+        words = ["-P", "-m", "backend.servers.warm_parent", *map(str, descriptors), str(os.getpid())]
         try:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "backend.servers.warm_parent", *numbers],
-                pass_fds=(theirs.fileno(), death_read),
-                stdin=subprocess.DEVNULL,  # and -P: nothing in the working directory may be taken for a module of ours
-                # A group of its own: Ctrl-C at the terminal is for the command, which stops the servers in order.
-                process_group=0,
-                env=environment,
-            )
+            self.process = spawn_python(words, environment, descriptors)
+        except OSError:
+            ours.close()
+            os.close(self._death_write)
+            raise
         finally:
             theirs.close()
             os.close(death_read)
-        self._socket = ours
+        self._ours = ours
+        self._connection: socket.socket | None = None
         self._closed = False
         self._has_children = False
+
+    @property
+    def _line(self) -> socket.socket:
+        if self._connection is None:
+            import socket
+
+            self._connection = socket.socket(fileno=self._ours.detach())
+        return self._connection
 
     async def messages(self) -> AsyncIterator[dict[str, Any]]:
         """What the warm parent reports, until it is gone."""
@@ -57,11 +69,11 @@ class WarmParentLink:
         from backend.servers.frames import FrameReader
 
         loop = asyncio.get_running_loop()
-        self._socket.setblocking(False)
+        self._line.setblocking(False)
         reader = FrameReader()
         while True:
             try:
-                data = await loop.sock_recv(self._socket, 1 << 16)
+                data = await loop.sock_recv(self._line, 1 << 16)
             except OSError:
                 return
             if not data:
@@ -71,15 +83,17 @@ class WarmParentLink:
 
     def send(self, message: dict[str, Any], descriptors: tuple[int, ...] = ()) -> None:
         """Send one message; descriptors go with its first byte. Silently does nothing when the warm parent is gone."""
+        import contextlib
+
         from backend.servers.frames import send_frame
 
         self._has_children = self._has_children or message["do"] == "spawn"
         with contextlib.suppress(OSError):
-            self._socket.setblocking(True)
+            self._line.setblocking(True)
             try:
-                send_frame(self._socket, message, descriptors)
+                send_frame(self._line, message, descriptors)
             finally:
-                self._socket.setblocking(False)
+                self._line.setblocking(False)
 
     def changed_environment(self) -> dict[str, str]:
         """The environment variables of this process that were set since the launch, or set otherwise; servers are to have them too."""
@@ -91,12 +105,10 @@ class WarmParentLink:
             return
         self._closed = True
         os.close(self._death_write)
-        self._socket.close()
+        (self._connection or self._ours).close()
         if not self._has_children:  # it may still be importing, and nobody depends on it
             self.process.kill()
-        try:
-            self.process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
+        if not self.process.wait(_END_SECONDS):
             self.process.kill()
             self.process.wait()
         if self._has_children and self.process.returncode:  # it was killed, and could not end what it had adopted

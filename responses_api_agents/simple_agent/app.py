@@ -132,7 +132,7 @@ class SimpleAgent(SimpleResponsesAPIAgent):
 
     def _recorder(self, request: Request) -> TrajectoryRecorder | None:
         rollout_id = request.path_params.get("rollout_id")
-        if not rollout_id or not self.server_client.global_config_dict.get("observability_enabled"):
+        if not rollout_id or not self._model_call_capture_enabled():
             return None
         return TrajectoryRecorder(rollout_id, self.config.model_server.model_dump())
 

@@ -77,3 +77,19 @@ def stop(process: subprocess.Popen[bytes]) -> float:
     os.kill(process.pid, signal.SIGINT)
     process.wait()
     return time.monotonic() - began
+
+
+def forget_files(command: str) -> None:
+    """Have the system let go of what it holds of the files of a command's environment, as it does after a while; Linux only."""
+    python = Path(command).with_name("python")
+    code = "import sys, sysconfig; print(sys.prefix, sysconfig.get_path('stdlib'), sep='\\n')"
+    folders = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    own = [ROOT / name for name in ("backend", "nemo_gym", "resources_servers", "responses_api_agents", "responses_api_models")]
+    for folder in [Path(command).parents[1], *folders, *own]:
+        for path in Path(folder).rglob("*"):
+            with contextlib.suppress(OSError):
+                descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+                try:
+                    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+                finally:
+                    os.close(descriptor)

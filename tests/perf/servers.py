@@ -1,6 +1,6 @@
 """A stack of three servers against the reference: time to ready, memory, what 1,000 rollouts cost and where, time to stop.
 
-`--latency` measures instead how the rate holds when the endpoint is slow and many rollouts are in flight.
+`--cold` measures starts only, each after the system was made to let go of the environment's files. `--latency` measures instead how the rate holds when the endpoint is slow and many rollouts are in flight.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-from measure import GYM, mock_endpoint, stop, tree
+from measure import GYM, forget_files, mock_endpoint, stop, tree
 from memory import write_input
 
 READY = b"servers ready! Polling"
@@ -36,18 +36,26 @@ class Measured:
     stopped: float
 
 
+def measure_cold(command: str, folder: Path, url: str, starts: int) -> float:
+    """The fastest of starts whose files have to be read from the disk, in seconds."""
+    words, _ = _stack(command, url, 1000)
+    seconds = []
+    for _ in range(starts):
+        forget_files(command)
+        servers, ready = _started(words, folder)
+        seconds.append(ready)
+        _stopped(servers)
+    print(f"  ready after {', '.join(f'{each:.2f}' for each in seconds)} s, the fastest {min(seconds):.2f}")
+    return min(seconds)
+
+
 def measure(command: str, folder: Path, url: str, rows: int, concurrency: int, starts: int) -> Measured:
     """Stacks that are started and stopped, and on the last of them one run.
 
     `ready` is the fastest start. Ours is slow when its files have to be read from the disk, the reference's when a stack was stopped just before:
     a median of several starts would count the second against the reference, a single start the first against us.
     """
-    head = ["++head_server.host=127.0.0.1", f"++head_server.port={_free_port()}"]
-    words = [
-        command, "env", "start", "--resources-server", "mcqa", "--model-type", "inference_provider",
-        "--model-url", url, "--model", "mock", "--model-api-key", "dummy", *head,
-        f"++policy_model.responses_api_models.inference_provider.num_concurrent_requests={max(1000, concurrency)}",
-    ]  # fmt: skip
+    words, head = _stack(command, url, max(1000, concurrency))
     seconds = []
     for _ in range(starts - 1):
         servers, ready = _started(words, folder)
@@ -90,6 +98,17 @@ def measure(command: str, folder: Path, url: str, rows: int, concurrency: int, s
     stopped = _stopped(servers)
     print(f"  stopped after {stopped:.2f} s")
     return Measured(ready, len(processes), pss, rss, wall, total, stopped)
+
+
+def _stack(command: str, url: str, concurrency: int) -> tuple[list[str], list[str]]:
+    """The words that start a stack of three, and those of them that name its head server."""
+    head = ["++head_server.host=127.0.0.1", f"++head_server.port={_free_port()}"]
+    words = [
+        command, "env", "start", "--resources-server", "mcqa", "--model-type", "inference_provider",
+        "--model-url", url, "--model", "mock", "--model-api-key", "dummy", *head,
+        f"++policy_model.responses_api_models.inference_provider.num_concurrent_requests={concurrency}",
+    ]  # fmt: skip
+    return words, head
 
 
 def _started(words: list[str], folder: Path) -> tuple[subprocess.Popen[bytes], float]:
@@ -141,6 +160,7 @@ def main() -> None:
     parser.add_argument("--env-yaml", type=Path, help="env.yaml for the other gym (where its prepared environments are)")
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--starts", type=int, default=3, help="of which the fastest counts; all are printed")
+    parser.add_argument("--cold", action="store_true", help="starts only, with files that have to be read from the disk")
     parser.add_argument("--concurrency", type=int, nargs="+", default=[64])
     parser.add_argument("--latency", type=float, default=0.0, help="seconds the endpoint takes to answer")
     arguments = parser.parse_args()
@@ -149,16 +169,23 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, mock_endpoint(*options) as url:
         folder = Path(name)
         write_input(folder / "input.jsonl", arguments.rows)
+        other = folder / "reference"
+        other.mkdir()
+        shutil.copy(folder / "input.jsonl", other / "input.jsonl")
+        if arguments.env_yaml:
+            shutil.copy(arguments.env_yaml, other / "env.yaml")
+        if arguments.cold:
+            print("ours:")
+            own_ready = measure_cold(str(GYM), folder, url, arguments.starts)
+            if arguments.reference:
+                print("reference:")
+                print(f"ratio: ready {measure_cold(arguments.reference, other, url, arguments.starts) / own_ready:.1f}x")
+            return
         for concurrency in arguments.concurrency:
             print("ours:")
             ours = measure(str(GYM), folder, url, arguments.rows, concurrency, arguments.starts)
             if arguments.reference:
                 print("reference:")
-                other = folder / "reference"
-                other.mkdir(exist_ok=True)
-                shutil.copy(folder / "input.jsonl", other / "input.jsonl")
-                if arguments.env_yaml:
-                    shutil.copy(arguments.env_yaml, other / "env.yaml")
                 compare(ours, measure(arguments.reference, other, url, arguments.rows, concurrency, arguments.starts))
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import psutil
@@ -15,6 +17,14 @@ from tests.conftest import COMMAND, ROOT, Gym, processes_of
 
 def warm_parents() -> list[psutil.Process]:
     return [child for child in psutil.Process().children() if "backend.servers.warm_parent" in child.cmdline()]
+
+
+def files_of(pid: int) -> list[str]:
+    found = []
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(entry))
+    return found
 
 
 @pytest.mark.parametrize("words", [["env", "start"], ["eval", "run", "--benchmark", "mcqa"]])
@@ -50,17 +60,34 @@ def test_a_command_that_was_not_foreseen_begins_its_own() -> None:
     link.close()
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="asks Linux for another process' files")
+def test_it_holds_nothing_that_the_command_has_open(tmp_path: Path) -> None:
+    """Whoever waits for the end of a pipe that the command had inherited is not to wait for servers."""
+    stray = os.open(tmp_path / "stray", os.O_CREAT | os.O_RDONLY)
+    os.set_inheritable(stray, True)
+    link = launch.warm_parent_link()
+    deadline = time.monotonic() + 20
+    while str(tmp_path / "stray") in files_of(link.process.pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    assert os.get_inheritable(stray)
+    link.close()
+    os.close(stray)
+
+
 def test_a_wrong_command_line_leaves_nothing(gym: Gym) -> None:
     result = gym.run("env", "start", "--nonsense")
     assert result.returncode == 2 and "--nonsense" in result.stderr
     assert processes_of(str(gym.cwd)) == []
 
 
-def test_a_system_that_gives_no_more_files_is_told(gym: Gym) -> None:
-    limited = ["sh", "-c", 'ulimit -n 8 && exec "$@"', "sh", *COMMAND, "env", "start", "--config", "tiny.yaml"]
+@pytest.mark.parametrize("limit", [6, 8, 10, 12])
+def test_a_system_that_gives_no_more_files_is_told(gym: Gym, limit: int) -> None:
+    limited = ["sh", "-c", f'ulimit -n {limit} && exec "$@"', "sh", *COMMAND, "env", "start", "--config", "tiny.yaml"]
     result = subprocess.run(limited, cwd=gym.cwd, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
     assert (result.returncode, result.stdout) == (1, "")
-    assert "Too many open files" in result.stderr and "ulimit -n" in result.stderr and "Traceback" not in result.stderr
+    assert "Too many open files" in result.stderr and "ulimit -n" in result.stderr
+    assert "Traceback" not in result.stderr and "event loop" not in result.stderr
 
 
 def test_servers_have_the_environment_of_the_command(gym: Gym, tiny_tree: Path, free_port: int) -> None:

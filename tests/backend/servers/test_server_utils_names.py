@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import io
 import json
 import logging
@@ -10,9 +11,10 @@ import pickle
 import sys
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import aiohttp
 import httpx
@@ -21,11 +23,12 @@ import yaml
 from fastapi import FastAPI
 from hypothesis import given
 from hypothesis import strategies as st
+from omegaconf import DictConfig
 
 from backend.config.config_types import BaseServerConfig
-from backend.config.global_config import set_global_config_dict
+from backend.config.global_config import get_global_config_dict, set_global_config_dict
 from backend.errors import GymError
-from backend.servers import ray_cluster
+from backend.servers import ray_cluster, server_utils
 from backend.servers.decorators import experimental
 from backend.servers.http_client import ClientSettings, configure_http_client, http_session
 from backend.servers.log_prefix import PrefixedStream
@@ -41,6 +44,7 @@ from backend.servers.server_utils import (
     global_aiohttp_client_exit,
     is_global_aiohttp_client_request_debug_enabled,
     is_global_aiohttp_client_setup,
+    known_config,
     raise_for_status,
     request,
     set_global_aiohttp_client,
@@ -122,6 +126,8 @@ def test_a_head_server_of_a_program() -> None:
             [{"process_name": "a", "server_type": "resources_servers", "name": "x", "url": url, "start_time": 1.0}]
         )
         assert httpx.get(f"{url}/server_instances").json()[0]["process_name"] == "a"
+        assert set(httpx.get(f"{url}/openapi.json").json()["paths"]) == {"/", "/global_config_dict_yaml", "/server_instances"}
+        assert httpx.get(url).headers["x-gym-server"] == "head_server"
         config = yaml.safe_load(httpx.get(f"{url}/global_config_dict_yaml").json())
         assert config["head_server"]["port"] == port
         assert "sk-1234567890" not in json.dumps(config)
@@ -223,6 +229,74 @@ def test_a_client_may_know_nothing_but_a_configuration() -> None:
     client = ServerClient.model_construct(global_config_dict={"m": {"responses_api_models": {"i": {"host": "h", "port": 5}}}})
     assert client._resolve_base_url("m") == "http://h:5"
     assert ServerClient.model_construct().head_server_config.port == 11000
+
+
+MODEL_AT_H = {"m": {"responses_api_models": {"i": {"host": "h", "port": 5}}}, "observability_enabled": True}
+
+
+@pytest.fixture
+def in_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEMO_GYM_CONFIG_PATH", "agent")
+    set_global_config_dict(MODEL_AT_H)
+
+
+def test_a_servers_client_makes_the_object_for_those_who_ask(in_a_server: None) -> None:
+    client = ServerClient.load_from_global_config()
+    assert client._resolve_base_url("m") == "http://h:5" and client._observing
+    assert known_config(client) == MODEL_AT_H and "global_config_dict" not in vars(client)
+    assert MagicMock(spec=client).global_config_dict  # it is there for whoever lists the names
+    with pytest.raises(AttributeError, match="'ServerClient' object has no attribute 'nothing'"):
+        _ = client.nothing
+    config = get_global_config_dict()
+    config["m"]["responses_api_models"]["i"]["port"] = 6
+    assert (
+        client._resolve_base_url("m") == "http://h:5"
+        and ServerClient.load_from_global_config()._resolve_base_url("m") == "http://h:6"
+    )
+    assert client.global_config_dict is config is known_config(client)
+
+
+@pytest.mark.parametrize("moved", [copy.deepcopy, copy.copy, lambda client: pickle.loads(pickle.dumps(client))])
+def test_a_client_keeps_its_configuration_wherever_it_goes(
+    in_a_server: None, moved: Callable[[ServerClient], ServerClient]
+) -> None:
+    client = ServerClient.load_from_global_config()
+    other = moved(client)
+    set_global_config_dict({"m": {"responses_api_models": {"i": {"host": "other", "port": 1}}}})
+    for each in (client, other):
+        assert each._resolve_base_url("m") == "http://h:5"
+        assert isinstance(each.global_config_dict, DictConfig) and each.global_config_dict == MODEL_AT_H
+
+
+def test_subclasses_get_the_object_where_they_look_at_it(in_a_server: None) -> None:
+    class Looking(ServerClient):
+        def __init__(self, head_server_config: BaseServerConfig, global_config_dict: Any) -> None:
+            super().__init__(head_server_config, global_config_dict)
+            self.host = global_config_dict.m.responses_api_models.i.host
+
+    class Declaring(ServerClient):
+        global_config_dict = None
+
+    assert Looking.load_from_global_config().host == "h"
+    assert known_config(Declaring.load_from_global_config()) is get_global_config_dict()
+
+
+def test_clients_without_a_configuration_have_an_empty_one() -> None:
+    for client in (MagicMock(spec=ServerClient), object(), ServerClient.__new__(ServerClient)):
+        assert known_config(client) == {}
+    with pytest.raises(AttributeError):
+        _ = ServerClient.__new__(ServerClient).global_config_dict
+
+
+def test_what_existing_tests_replace_counts(monkeypatch: pytest.MonkeyPatch, in_a_server: None) -> None:
+    replacement = {"head_server": {"host": "there", "port": 2}}
+    client = ServerClient.load_from_global_config()
+    monkeypatch.setattr(server_utils, "get_global_config_dict", lambda: replacement)
+    other = ServerClient.load_from_global_config()
+    assert other.head_server_config.host == "there" and other.global_config_dict is replacement
+    monkeypatch.setattr(server_utils, "ServerClient", MagicMock())
+    assert known_config(client) == MODEL_AT_H
+    assert server_utils.setup_server_client() is server_utils.ServerClient.load_from_global_config()
 
 
 def test_workers_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
