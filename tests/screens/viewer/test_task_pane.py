@@ -128,7 +128,8 @@ async def test_hits_in_a_narrow_terminal_stay_in_the_list(samples: Path) -> None
         await desk.write("task:2", "enter", "ctrl+f")
         await desk.write("expected_answer", "enter")
         assert desk.title == "2 · repeat 1 of 2 · reward 0.000"
-        await desk.press("n", "n")
+        await desk.press("n")
+        await desk.press("n")
         assert desk.title == "2 · repeat 1 of 2 · reward 0.000"
 
 
