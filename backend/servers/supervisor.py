@@ -328,7 +328,8 @@ class Stack:
     async def _wait_until_ready(self) -> AsyncIterator[Event]:
         servers = self._servers()
         said = float("-inf")
-        while everything := [process for process in self.processes.values() if not process.ready]:
+        # What has happened and nobody has been told yet belongs to the start, also when all are ready by now.
+        while (everything := self._not_ready()) or not self._changes.empty():
             waiting = [process for process in everything if process.instance is not None]
             if waiting and time.monotonic() - said >= PROGRESS_INTERVAL_SECONDS:
                 is_first = said == float("-inf")
@@ -343,6 +344,9 @@ class Stack:
             if event is not None:
                 yield event
                 self._raise_if_dead(event)
+
+    def _not_ready(self) -> list[ServerProcess]:
+        return [process for process in self.processes.values() if not process.ready]
 
     async def _next_change(self, waiting: Sequence[ServerProcess]) -> Event | None:
         """What happens next; None after 30 s. Raises `ServersNotReady` naming those that are waited for when their time is up."""
