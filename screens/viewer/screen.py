@@ -39,8 +39,12 @@ class ViewerScreen(ReadingScreen):
         """The row beside which the present one is compared."""
         self._copied_from: object = None
         self._copies = 0
-        self._after_page = ""
-        """A text to go to once the page is there."""
+        self._problems_to_go = 0
+        """Steps to problems that are asked for and not taken yet; below 0 back."""
+        self._sought_hit: tuple[int, str] | None = None
+        """The row that is on its way because a text was found in it, and the text."""
+        self._hits_to_go = 0
+        """Steps asked for while a hit is looked for or its row on its way; below 0 back."""
 
     @property
     def is_comparing(self) -> bool:
@@ -58,8 +62,18 @@ class ViewerScreen(ReadingScreen):
         return self.is_comparing if action in _DIFF_ACTIONS else super().check_action(action, parameters)
 
     def page_shown(self) -> None:
-        if self._after_page:
-            self._go_to_hit()
+        if self._sought_hit is None or self._page_row != self._row:
+            return
+        row, pattern = self._sought_hit
+        self._sought_hit = None
+        if row == self._row:
+            self._go_to_hit(pattern)
+        else:  # somebody has gone elsewhere meanwhile
+            self._hits_to_go = 0
+
+    def _page_failed(self, failure: Failure) -> None:
+        self._sought_hit, self._hits_to_go = None, 0
+        super()._page_failed(failure)
 
     def close_innermost(self) -> bool:
         if super().close_innermost() or self.leave_comparison():
@@ -68,6 +82,7 @@ class ViewerScreen(ReadingScreen):
         for opened in (box, self.tasks.box):
             if opened.value:
                 self.background.stop("search")
+                self._hits_to_go = 0
                 self.conversation.say_search("")
                 return opened.clear_and_close()
         return False
@@ -116,21 +131,30 @@ class ViewerScreen(ReadingScreen):
         self._step_problem(-1)
 
     def _step_problem(self, by: int) -> None:
+        if self.background.works_on("problem"):
+            self._problems_to_go += by
+        else:
+            self._problems_to_go = by
+            self._seek_problem()
+
+    def _seek_problem(self) -> None:
         listing, opened, current, kind = self.tasks.listing, self._file, self._row, self._problem
-        if listing is None or opened is None:
+        if listing is None or opened is None or not self._problems_to_go:
             return
-        keys = opened.rollouts.keys
+        keys, by = opened.rollouts.keys, 1 if self._problems_to_go > 0 else -1
 
         def done(row: int | None) -> None:
             if row is None:
                 self.workbench.tell(f"no further rollout counts as a problem ({kind})")
-            else:
-                self.select(row)
+                return
+            self.select(row)
+            self._problems_to_go -= by
+            self._seek_problem()
 
         def work(reporter: Reporter) -> int | None:
             return find_problem(listing, keys, current, by, kind, lambda: reporter.cancelled)
 
-        self.background.start("seek", work, done=done, failed=self._tell_failure)
+        self.background.start("problem", work, done=done, failed=self._tell_failure)
 
     def _tell_failure(self, failure: Failure) -> None:
         self.workbench.tell(f"{failure.message}{'; ' if failure.hint else ''}{failure.hint}", "error")
@@ -180,6 +204,7 @@ class ViewerScreen(ReadingScreen):
 
     def on_conversation_pane_search_all(self, event: ConversationPane.SearchAll) -> None:
         event.stop()
+        self._hits_to_go = 0
         self._search_from(self._row or 0, 1)
 
     def action_next_hit(self) -> None:
@@ -189,6 +214,9 @@ class ViewerScreen(ReadingScreen):
         self._step_hit(-1)
 
     def _step_hit(self, by: int) -> None:
+        if self._sought_hit is not None or self.background.works_on("search"):
+            self._hits_to_go += by
+            return
         pane = self.conversation
         number, total = pane.text.hit_position
         further = number < total if by > 0 else number > 1
@@ -212,16 +240,17 @@ class ViewerScreen(ReadingScreen):
 
         def done(searched: Searched) -> None:
             if searched.row is None:
+                self._hits_to_go = 0
                 self.conversation.say_search(f"not found in {among}")
                 return
             if self.tasks.hides(searched.row):  # another filter has come since
                 self._search_from(searched.row, by)
                 return
             self.conversation.say_search("")
-            self._after_page = pattern
             if searched.row == self._page_row:
-                self._go_to_hit()
+                self._go_to_hit(pattern)
             else:
+                self._sought_hit = searched.row, pattern
                 self.select(searched.row)
 
         def work(reporter: Reporter) -> Searched:
@@ -231,11 +260,14 @@ class ViewerScreen(ReadingScreen):
 
         self.background.start("search", work, done=done, failed=self._tell_failure, partly=say)
 
-    def _go_to_hit(self) -> None:
-        text, pattern, self._after_page = self.conversation.text, self._after_page, ""
+    def _go_to_hit(self, pattern: str) -> None:
+        text = self.conversation.text
         text.search(pattern)
         if not text.next_hit() and text.search_finished:
             self.conversation.say_search("found in another part of the record; v shows it as JSON")
+        steps, self._hits_to_go = self._hits_to_go, 0
+        for _ in range(abs(steps)):
+            self._step_hit(1 if steps > 0 else -1)
 
     # Two repeats side by side
 

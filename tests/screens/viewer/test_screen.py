@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from screens.viewer import screen
 from screens.viewer.reading_screen import ReadingScreen
 from screens.viewer.task_pane import TaskList
 from screens.widgets.pane import PaneState
@@ -235,6 +239,39 @@ async def test_all_rollouts_are_searched(samples: Path) -> None:
         await desk.press("escape", "ctrl+f")
         await desk.write("nowhere at all", "enter")
         assert "not found in 14 rollouts" in desk.text
+
+
+def slowly(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, on a slow disk."""
+
+    def slow(*given: Any) -> Any:
+        time.sleep(0.3)
+        return function(*given)
+
+    return slow
+
+
+async def test_keys_count_that_are_pressed_before_a_slow_search_for_the_step_before_has_ended(
+    samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("find_problem", "search_all"):
+        monkeypatch.setattr(f"screens.viewer.screen.{name}", slowly(getattr(screen, name)))
+    async with viewing(samples) as desk:
+        await desk.press("F", "right_curly_bracket", "right_curly_bracket", "right_curly_bracket")
+        assert desk.title == "5 · repeat 2 of 2"  # after repeat 4 of task 0 and the unreadable row
+        await desk.press("left_curly_bracket", "right_curly_bracket", "left_curly_bracket", "left_curly_bracket")
+        assert desk.title == "0 · repeat 4 of 4"
+        await desk.press("right_curly_bracket", "right_curly_bracket", "right_curly_bracket", "right_curly_bracket")
+        assert (desk.title, desk.told[-1]) == ("5 · repeat 2 of 2", "no further rollout counts as a problem (failed)")
+
+        await desk.press("left_curly_bracket", "left_curly_bracket")
+        await desk.press("ctrl+f")
+        await desk.write("Answer briefly", "enter", "n", "n")
+        assert desk.title == "0 · repeat 3 of 4"
+        await desk.press("N", "N", "n")
+        assert desk.title == "0 · repeat 2 of 4"
+        await desk.press("N")
+        assert desk.title == "0 · repeat 1 of 4"
 
 
 async def test_markdown_raw_and_folds(samples: Path) -> None:
