@@ -96,13 +96,33 @@ class _Output:
 
 
 def driver_class(on_lost: Callable[[], object]) -> type[Driver]:
-    """Textual's driver, which also ends mouse reports in pixels and calls `on_lost` when nobody is at the other end any more."""
+    """Textual's driver, which also ends mouse reports in pixels, survives SIGSTOP, and calls `on_lost` when nobody is at the other end any more."""
     from textual.drivers.linux_driver import LinuxDriver
 
     class TerminalDriver(LinuxDriver):
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **options)
             self._file = _Output(self._file)  # type: ignore[assignment, arg-type]
+            self._has_terminal = False
+
+        def start_application_mode(self) -> None:
+            super().start_application_mode()
+            self._has_terminal = self._key_thread is not None and self._key_thread.is_alive()
+
+        def _sigcont_application(self, *signal_and_frame: Any) -> None:
+            """Textual's own answer starts a second thread that reads keys where SIGSTOP left no time to end the first one."""
+            if self._must_signal_resume:  # it was handed back in order
+                super()._sigcont_application(*signal_and_frame)
+                return
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._take_terminal_again)
+
+        def _take_terminal_again(self) -> None:
+            """A shell has used the terminal meanwhile, and left it as it likes it."""
+            if self._has_terminal:
+                self.suspend_application_mode()
+                self.resume_application_mode()
+                self._app.refresh(layout=True)
 
         def _run_input_thread(self) -> None:
             try:
@@ -111,6 +131,7 @@ def driver_class(on_lost: Callable[[], object]) -> type[Driver]:
                 on_lost()
 
         def stop_application_mode(self) -> None:
+            self._has_terminal = False
             if self._mouse_pixels:
                 self.write(_MOUSE_PIXELS_OFF)
             super().stop_application_mode()

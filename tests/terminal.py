@@ -42,9 +42,10 @@ class Terminal:
         os.write(self.master, keys.encode())
 
     def read(self, seconds: float = 0.05) -> None:
-        """Take what the process writes within `seconds`."""
+        """Take what the process writes within `seconds`, and in any case what is there already."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
+        left = seconds
+        while left > 0:
             if not select.select([self.master], [], [], left)[0]:
                 return
             try:
@@ -54,6 +55,7 @@ class Terminal:
             if not data:
                 return
             self.output += data
+            left = end - time.monotonic()
 
     def wait_for(self, text: str, seconds: float = 20) -> None:
         """Wait until `text` was written since the last time; styles between its letters do not count."""
@@ -83,7 +85,8 @@ class Terminal:
             self.read(0.02)
             if time.monotonic() > limit:
                 raise AssertionError(f"still running after {seconds} s; there was:\n{self.text()[-2000:]}")
-        self.read(0.1)
+        while self._rest():
+            pass
         return self.process.returncode
 
     def modes(self) -> dict[str, bool]:

@@ -144,6 +144,20 @@ def test_the_terminal_is_left_as_it_was(tmp_path: Path, how: str | signal.Signal
         assert_left_as_found(screen)
 
 
+def test_it_goes_on_after_stops_that_nobody_can_catch(tmp_path: Path) -> None:
+    with terminal(TUI, tmp_path) as screen:
+        screen.wait_for("[7 Results]")
+        for _ in range(5):
+            os.kill(screen.process.pid, signal.SIGSTOP)
+            os.kill(screen.process.pid, signal.SIGCONT)
+            screen.wait_for("[7 Results]")
+        screen.send("1")
+        screen.wait_for("[1 Catalog]")
+        screen.send("q")
+        assert screen.end() == 0
+        assert_left_as_found(screen)
+
+
 def test_two_signals_end_it_at_once(tmp_path: Path) -> None:
     with terminal(TUI, tmp_path) as screen:
         screen.wait_for("[7 Results]")
