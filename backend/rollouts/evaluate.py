@@ -105,7 +105,8 @@ async def evaluate(request: EvaluationRequest, link: WarmParentLink | None) -> A
                     error.details += (f"rollouts in flight that are lost: {run.lost}",)
                 if run.tally is not None and run.tally.scored:
                     error.details += (f"{run.tally.scored} finished rollouts are safe in {paths.rollouts}",)
-                    error.details += (f"go on with: {run.resume_command}",) if run.resume_command else ()
+                if run.tally is not None and run.resume_command:
+                    error.details += (f"go on with: {run.resume_command}",)
                 raise
     except GymError as error:
         raise error.masked(redactor.text) from None

@@ -264,6 +264,18 @@ def test_a_server_that_dies_leaves_the_command_that_goes_on(gym: Gym) -> None:
     assert f"go on with: gym {' '.join(RUN)} --concurrency 4 --resume" in result.stderr
 
 
+def test_a_server_that_dies_before_anything_is_scored_leaves_the_command_as_well(gym: Gym) -> None:
+    make_run_tree(gym.cwd, [{"act": "die"}, {}])
+    result = gym.run(*RUN, "--concurrency", "1")
+    assert result.returncode == 1
+    assert f"go on with: gym {' '.join(RUN)} --concurrency 1 --resume" in result.stderr
+    assert "finished rollouts" not in result.stderr
+    agent = gym.cwd / "responses_api_agents" / "scripted" / "app.py"
+    agent.write_text(agent.read_text().replace('"die"', '"live"'))
+    assert gym.run(*RUN, "--concurrency", "1", "--resume").returncode == 0
+    assert keys(read_rows(gym.cwd / "out" / "r.jsonl")) == [(0, 0), (1, 0)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_run_that_is_killed_again_and_again_comes_to_the_same_end(gym: Gym, seed: int) -> None:
