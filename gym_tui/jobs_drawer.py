@@ -12,6 +12,8 @@ from textual.message import Message
 
 from backend.errors import GymError
 from gym_tui.jobs import Job, LogReader
+from gym_tui.jobs_again import proposal
+from screens.results.prefill import Prefill
 from screens.widgets import glyphs
 from screens.widgets.background import Background, Failure, Reported, Reporter
 from screens.widgets.columns import Column
@@ -76,7 +78,10 @@ class JobsDrawer(Vertical):
     """Reads `jobs` and `notices` of the workbench, which it never changes; `stop` and `again` are the workbench's as well."""
 
     BINDINGS = bindings("jobs")
-    HELP = "Jobs go on when the workbench is closed. `x` twice stops one, `R` starts its command again, `Y` copies it."
+    HELP = (
+        "Jobs go on when the workbench is closed. `x` twice stops one, `Y` copies its command, `R` starts it again; where that would"
+        " replace results, it puts a command that does not on the command line."
+    )
     SCOPED_CSS = False
     """The rules for narrow terminals begin with the screen."""
     DEFAULT_CSS = """
@@ -247,8 +252,22 @@ class JobsDrawer(Vertical):
 
     def action_start_again(self) -> None:
         job = self.job
-        if job is not None:
-            self._again(job)
+        if job is None:
+            return
+        being_written = frozenset(other.output for other in self._jobs() if other.running and other.output is not None)
+
+        def go_on(instead: Prefill | None) -> None:
+            if instead is None:
+                self._again(job)
+                return
+            for remark in instead.remarks:
+                workbench_of(self).tell(remark, "warning")
+            workbench_of(self).prefill_command(instead.text, instead.folder)
+
+        def failed(failure: Failure) -> None:
+            workbench_of(self).tell(failure.message, "error")
+
+        self._background.start("again", lambda _reporter: proposal(job, being_written), done=go_on, failed=failed)
 
     def action_copy_job(self) -> None:
         job = self.job

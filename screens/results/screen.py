@@ -27,7 +27,7 @@ from screens.widgets.filter_box import FilterBox
 from screens.widgets.key_table import bindings
 from screens.widgets.pane import Pane, PaneState
 from screens.widgets.virtual_list import VirtualList
-from screens.widgets.workbench import FIRST_RUN, Target
+from screens.widgets.workbench import Target, first_run
 from screens.widgets.workbench_screen import WorkbenchScreen
 
 LOOK_SECONDS = 2.0
@@ -334,7 +334,7 @@ class ResultsScreen(WorkbenchScreen):
         """Put the run's command on the command line, with another output."""
         run = self._current
         if run is None:
-            self.workbench.prefill_command(FIRST_RUN)
+            self.workbench.prefill_command(first_run())
         else:
             taken = frozenset(self._runs)
             self._prefill(run_again(run, lambda path: path in taken))

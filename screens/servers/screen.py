@@ -18,6 +18,7 @@ from screens.servers.board import Board, ServerView, Snapshot, StackView
 from screens.servers.detail_blocks import CALLS
 from screens.servers.detail_pane import DetailPane
 from screens.servers.log_pane import LogPane
+from screens.servers.restarting import Restart, Restarts
 from screens.servers.stack_rows import COLUMNS, ORDERS, StackRows, columns_for, is_descending, state_of
 from screens.servers.watching import wait_until_gone, watch_stacks
 from screens.widgets import formatting, glyphs
@@ -67,8 +68,7 @@ class ServersScreen(WorkbenchScreen):
         self._asked: tuple[str, ...] = ()
         self._asked_at = float("-inf")
         self._question = ""
-        self._restarted: tuple[StackRecord, str] | None = None
-        """A stack that is to come back, and the server that had the cursor."""
+        self._restarts = Restarts()
         self._timer: Timer | None = None
 
     def compose_body(self) -> Iterable[Widget]:
@@ -158,24 +158,13 @@ class ServersScreen(WorkbenchScreen):
     def _take(self, snapshot: Snapshot) -> None:
         self._first_arrived()
         self._seen_at = snapshot.at
-        back = self._come_back(snapshot)
+        back = self._restarts.come_back(snapshot)
+        self._forgotten.update(old for old, _new in back)
         stacks = tuple(stack for stack in snapshot.stacks if stack.record.id not in self._forgotten)
         self.snapshot = Snapshot(snapshot.at, stacks)
         self.draw()
-        if back is not None:
-            self._list.move_to_key(back)
-
-    def _come_back(self, snapshot: Snapshot) -> tuple[str, str] | None:
-        """A stack that was restarted takes the place of the one before; gives the row for the cursor when it is there."""
-        if self._restarted is None:
-            return None
-        old, server = self._restarted
-        new = [stack for stack in snapshot.running if stack.record.id != old.id and stack.record.command == old.command]
-        if not new:
-            return None
-        self._restarted = None
-        self._forgotten.add(old.id)
-        return new[-1].record.id, server
+        if back:
+            self._list.move_to_key(back[-1][1])
 
     def _fail(self, failure: Failure) -> None:
         self._watching = False
@@ -354,28 +343,49 @@ class ServersScreen(WorkbenchScreen):
             return
         words = stopping.start_words(stack.record)
         folder = stack.record.folder or None
+        if (restart := self._restarts.of(stack.record)) is not None:
+            self._question_another_start(restart, words, folder)
+            return
         if stack.ended_at is not None:
-            self._start_again(stack.record, view, words, folder)
+            self._start_again(stack.record, view.server.name if view is not None else "", words, folder)
             return
         stop = stopping.stop_words(stack, self.snapshot)
         question = f"R again stops {stopping.what_stops(stack, view)}; then it starts again as a job of this workbench"
         self._ask(("restart", stack.record.id), question, lambda: self._restart(stack, view, stop, words, folder))
 
     def _restart(self, stack: StackView, view: ServerView | None, stop: list[str], start: list[str], folder: str | None) -> None:
+        record, server = stack.record, view.server.name if view is not None else ""
+        self._restarts.wait_for_end(record, server)
         self.workbench.start_command(stop)
-        record = stack.record
 
         def failed(failure: Failure) -> None:
+            self._restarts.give_up(record)
             self.workbench.tell(failure.message, "error")
 
         self.background.start(
             f"restart {record.id}", lambda reporter: wait_until_gone(record, reporter),
-            done=lambda _none: self._start_again(record, view, start, folder), failed=failed,
+            done=lambda _none: self._start_again(record, server, start, folder), failed=failed,
         )  # fmt: skip
 
-    def _start_again(self, record: StackRecord, view: ServerView | None, words: list[str], folder: str | None) -> None:
-        self._restarted = (record, view.server.name if view is not None else "")
+    def _start_again(self, record: StackRecord, server: str, words: list[str], folder: str | None) -> None:
+        running = self.snapshot.running if self.snapshot is not None else ()
+        self._restarts.started(record, server, self.workbench.clock(), (stack.record.id for stack in running))
         self.workbench.start_command(words, folder)
+
+    def _question_another_start(self, restart: Restart, words: list[str], folder: str | None) -> None:
+        """A stack that has not come back may have failed to start, or take its time: after a while it can be started once more."""
+        record, title = restart.record, restart.record.name or restart.record.id
+        if restart.started_at is None:
+            self.workbench.tell(f"the stack {title} starts again as soon as it has ended", "warning")
+            return
+        seconds = self.workbench.clock() - restart.started_at
+        if seconds <= CONFIRM_SECONDS:
+            self.workbench.tell(f"the stack {title} is being started again; J shows its job", "warning")
+            return
+        question = (
+            f"R again starts the stack {title} once more: it was started {formatting.age(seconds)} ago and is not there yet"
+        )
+        self._ask(("restart", record.id), question, lambda: self._start_again(record, restart.server, words, folder))
 
     def _ask(self, key: tuple[str, ...], question: str, do: Callable[[], object]) -> None:
         """Do it when it is asked for twice within 5 s; the first time say what it means."""

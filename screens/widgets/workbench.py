@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +36,13 @@ class Completion:
 
 FIRST_RUN = "eval run --benchmark first_steps --model-type llama_cpp_model --split benchmark --output results/first_steps.jsonl"
 """A command for somebody who has no run yet: it needs no key and no address."""
+
+
+def first_run(taken: Callable[[str], bool] = os.path.exists) -> str:
+    """`FIRST_RUN` with an output that is not taken yet: `first_steps-2.jsonl` and so on, once there is one."""
+    stem = FIRST_RUN.removesuffix(".jsonl")
+    numbered = (f"{stem}-{number}.jsonl" for number in itertools.count(2))
+    return next(text for text in itertools.chain([FIRST_RUN], numbered) if not taken(text.rpartition(" ")[2]))
 
 
 class Workbench(Protocol):
@@ -76,6 +85,9 @@ class Workbench(Protocol):
 
     def tell(self, text: str, severity: str = "information") -> None:
         """A notice: a toast that is also kept in the jobs drawer; `severity` is information, warning or error."""
+
+    def draw_frame(self) -> None:
+        """Draw tabs, jobs and keys of the screen in front anew; how much of them is shown depends on the terminal's width."""
 
     def begin_work(self) -> None:
         """Raise the count of what is going on, before it begins."""

@@ -31,6 +31,8 @@ class WorkbenchScreen(Screen[None]):
     """
 
     BINDINGS = bindings("screen")
+    AUTO_FOCUS = ""
+    """Each screen focuses a list of its own. Textual would take the first widget as soon as it is there: a filter box that is not hidden yet."""
     SCREEN_NAME: ClassVar[str] = ""
     KEY_BAR: ClassVar[tuple[str, ...]] = ()
     """Ids of at most six keys for the bottom row."""
@@ -138,7 +140,7 @@ class WorkbenchScreen(Screen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width < LEAST_WIDTH or event.size.height < LEAST_HEIGHT, "-too-small")
-        self.call_after_refresh(self.draw_keys)
+        self.call_after_refresh(self.workbench.draw_frame)
         self.call_after_refresh(self._show_lone_pane)
 
     def on_reported(self, message: Reported) -> None:

@@ -16,6 +16,7 @@ from gym_tui.palette import Palette
 from gym_tui.screen_table import SCREENS
 from gym_tui.settings import read_choices
 from gym_tui.themes import OWN
+from screens.widgets.frame import FrameLine
 from screens.widgets.key_table import KEYS, SCOPES
 from screens.widgets.virtual_list import VirtualList
 from tests.gym_tui.small_screens import SmallScreen, small_workbench
@@ -332,3 +333,27 @@ async def test_every_screen_can_be_drawn_with_ascii(tmp_path: Path, screen: str)
         await settle(pilot)
         wrong = [line for line in lines(app) if not line.isascii()]
         assert not wrong
+
+
+@pytest.mark.parametrize("above", ["", "J", "colon", "question_mark"])
+async def test_tabs_and_keys_fit_as_soon_as_the_terminal_has_another_width(tmp_path: Path, above: str) -> None:
+    app = small_workbench(tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        before = frame_of(app)
+        assert "4 Rollouts" in before[0] and "Next pane" in before[1]
+        if above:
+            await pilot.press(above)
+            await settle(pilot)
+        await pilot.resize_terminal(*NARROW)
+        await settle(pilot, lambda: "[7 Results]" in frame_of(app)[0] and "Rollouts" not in frame_of(app)[0])
+        await pilot.resize_terminal(60, 16)
+        await settle(pilot, lambda: len(frame_of(app)[1]) <= 60)
+        await pilot.resize_terminal(*WIDE)
+        await settle(pilot, lambda: frame_of(app) == before)
+
+
+def frame_of(app: WorkbenchApp) -> tuple[str, str]:
+    """Tabs and keys of the screen in front, whatever is open above it."""
+    tabs, keys = (app.front.query_one(name, FrameLine) for name in ("#tabs", "#keys"))
+    return "".join(part.text for part in tabs.left), "".join(part.text for part in keys.left)

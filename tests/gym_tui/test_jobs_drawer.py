@@ -8,16 +8,19 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from backend.io.homes import state_home
+from gym_tui.command_line import CommandInput, CommandLine
 from gym_tui.jobs import Job, save_job
 from gym_tui.jobs_drawer import JobsDrawer
 from screens.widgets.virtual_list import VirtualList
 from screens.widgets.virtual_text import VirtualText
 from tests.gym_tui.small_screens import SmallScreen, small_workbench
+from tests.run_samples import live_run
 from tests.workbench import NOW, heartbeat, lines, settle, text_of, workbench
 
 pytestmark = pytest.mark.slow
@@ -225,6 +228,51 @@ async def test_again_and_copy(tmp_path: Path) -> None:
         await settle(pilot, lambda: len(app.jobs.all) == 2 and not app.jobs.all[1].running)
         assert app.jobs.all[1].words == ("--version",)
         assert app.front.query_one("#job-list", VirtualList).cursor_key == app.jobs.all[1].name
+
+
+def ended_evaluation(folder: Path, code: int) -> Job:
+    log = folder / "job.log"
+    log.touch()
+    words = "eval run --benchmark first_steps --model-type llama_cpp_model --output m.jsonl"
+    return Job("job", tuple(words.split()), folder, log, 1, 1.0, 1.0, folder / "m.jsonl", code=code, ended_at=2.0)
+
+
+@pytest.mark.parametrize(
+    ("code", "run", "proposed"),
+    [
+        (0, {"state": "done", "scored": 12, "failed": 0, "missing": 0}, "--output m-2.jsonl"),
+        (4, {"state": "stopped", "scored": 11, "failed": 1, "missing": 28}, "--output m.jsonl --resume"),
+    ],
+)
+async def test_again_never_replaces_results_unasked(tmp_path: Path, code: int, run: dict[str, Any], proposed: str) -> None:
+    rows = live_run(tmp_path, **run).read_bytes()
+    app = small_workbench(tmp_path)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        app.jobs.all.append(ended_evaluation(tmp_path, code))
+        await pilot.press("J")
+        await settle(pilot, lambda: app.front.query_one("#job-list").has_focus)
+        await pilot.press("R")
+        await settle(pilot, lambda: isinstance(app.screen, CommandLine))
+        assert app.screen.query_one(CommandInput).value.endswith(proposed)
+        assert len(app.jobs.all) == 1
+        await pilot.press("escape")
+        await settle(pilot, lambda: app.screen is app.front)
+        assert len(app.jobs.all) == 1 and (tmp_path / "m.jsonl").read_bytes() == rows
+
+
+async def test_again_starts_an_evaluation_that_has_no_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = small_workbench(tmp_path)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        started: list[Job] = []
+        monkeypatch.setattr(app.jobs, "again", started.append)
+        app.jobs.all.append(ended_evaluation(tmp_path, 3))
+        await pilot.press("J")
+        await settle(pilot, lambda: app.front.query_one("#job-list").has_focus)
+        await pilot.press("R")
+        await settle(pilot, lambda: bool(started))
+        assert started == app.jobs.all and app.screen is app.front
 
 
 async def test_tab_goes_through_the_parts(tmp_path: Path) -> None:

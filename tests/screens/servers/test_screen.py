@@ -212,6 +212,83 @@ async def test_restarting_waits_for_the_end(monkeypatch: pytest.MonkeyPatch) -> 
         assert rows_of(pilot).cursor_key == ("20261118-110630-ef56", "math_with_judge")
 
 
+async def test_a_stack_that_has_ended_is_started_once_however_often_it_is_asked_for() -> None:
+    record = running()
+    now = [NOW]
+    app = desk(lambda: now[0])
+    start = ("start", (["env", *record.command[2:]], "evaluations"))
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot, lambda: sampled(pilot))
+        forget(record)
+        await settle(pilot, lambda: "ended" in text_of(app))
+        await pilot.press("R", "R", "R")
+        assert app.asked == [start]
+        assert app.notices[-1][2] == "the stack math_verified is being started again; J shows its job"
+        now[0] += 6  # it may have failed to start
+        await pilot.press("R")
+        assert app.asked == [start]
+        question = "R again starts the stack math_verified once more: it was started 6 s ago and is not there yet"
+        assert app.notices[-1][2] == question
+        await pilot.press("R")
+        assert app.asked == [start] * 2
+        running(stack_id="20261118-110630-ef56")
+        await settle(pilot, lambda: "ended" not in text_of(app))
+        await pilot.press("R")
+        assert app.asked == [start] * 2 and app.notices[-1][2].startswith("R again stops the stack math_verified")
+
+
+async def test_a_stack_that_is_about_to_end_is_started_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = running()
+    app = desk()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot, lambda: sampled(pilot))
+        alive = [True]
+        monkeypatch.setattr(watching, "is_running", lambda _record: alive[0])
+        await pilot.press("R", "R", "R", "R")
+        forget(record)
+        await settle(pilot, lambda: "ended" in text_of(app), idle=False)
+        await pilot.press("R")
+        assert app.asked == [("start", (["env", "stop", "math_verified"], None))]
+        assert app.notices[-1][2] == "the stack math_verified starts again as soon as it has ended"
+        alive[0] = False
+        await settle(pilot, lambda: len(app.asked) > 1)
+        await pilot.press("R")
+        assert app.asked[1:] == [("start", (["env", *record.command[2:]], "evaluations"))]
+
+
+async def test_two_stacks_of_one_command_come_back_each_in_the_place_of_its_own() -> None:
+    first, second = running(), running(stack_id="20261118-105500-cd34")
+    app = desk()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot, lambda: "2 stacks" in text_of(app))
+        forget(first)
+        await settle(pilot, lambda: "ended" in text_of(app))
+        rows_of(pilot).move_to_key((first.id, "simple_agent"))
+        await pilot.press("R")
+        await settle(pilot)
+        assert "ended" in text_of(app), "the other one is not the one that comes back"
+        forget(second)
+        await settle(pilot, lambda: text_of(app).count("ended") == 2)
+        rows_of(pilot).move_to_key((second.id, "policy_model"))
+        await pilot.press("R", "R")
+        assert len(app.asked) == 2
+        running(stack_id="20261118-110630-ef56")
+        running(stack_id="20261118-110631-ab78")
+        await settle(pilot, lambda: "2 stacks" in text_of(app) and "ended" not in text_of(app))
+
+
+async def test_a_stack_that_does_not_end_can_be_restarted_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    running()
+    app = desk()
+    monkeypatch.setattr(watching, "GONE_SECONDS", 0.0)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot, lambda: sampled(pilot))
+        await pilot.press("R", "R")
+        await settle(pilot, lambda: "has not ended after" in app.notices[-1][2])
+        await pilot.press("R", "R")
+        assert app.asked == [("start", (["env", "stop", "math_verified"], None))] * 2
+
+
 async def test_a_stack_that_belongs_to_a_run_is_not_restarted() -> None:
     running(run="results/m_run")
     app = desk()
