@@ -11,7 +11,9 @@ import pytest
 from textual.pilot import Pilot
 
 from gym_tui.app import WorkbenchApp
+from screens.rollouts.following import Handshake
 from screens.rollouts.screen import RolloutsScreen
+from screens.rollouts.snapshot import Reading
 from screens.widgets.background import Reporter
 from tests.run_samples import DEAD_PID, START, add_events, live_run, planned, write_events, write_run_record
 from tests.workbench import NARROW, WIDE, settle, workbench
@@ -99,6 +101,40 @@ def test_silent_elsewhere(picture: Picture, tmp_path: Path) -> None:
     assert picture(following(tmp_path), WIDE, ["no sign of life for 10 min"], until=previews_read)
 
 
+@pytest.mark.parametrize(
+    ("size", "axis"),
+    [((100, 24), "0.0   0.5  1.0"), ((110, 30), "0.0         0.5        1.0")],
+    ids=["100x24", "110x30"],
+)
+def test_charts_in_a_third_of_little(picture: Picture, tmp_path: Path, size: tuple[int, int], axis: str) -> None:
+    live_run(tmp_path, done=12, total=12, state="done", scored=11, failed=1, missing=0)
+    assert picture(
+        following(tmp_path), size, [axis, "11 tasks done", "mixed 3", "p50 3.5 s", "5.5 s  The answer"], until=previews_read
+    )
+
+
+def test_reading(picture: Picture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def half_way(_entry: object, _clock: object, handshake: Handshake, reporter: Reporter) -> None:
+        handshake.take()
+        reporter.tell(Reading(0.4))
+        reporter.wait(60)
+
+    monkeypatch.setattr("screens.rollouts.following_screen.follow_run", half_way)
+    live_run(tmp_path)
+    assert picture(
+        following(tmp_path), WIDE, ["m.jsonl", "reading the events of the run 40 %"], hides=["scored", "eta"], idle=False
+    )
+
+
+def test_histogram_of_tokens(picture: Picture, tmp_path: Path) -> None:
+    live_run(tmp_path)
+
+    async def press(pilot: Pilot[Any]) -> None:
+        await pilot.press("h")
+
+    assert picture(following(tmp_path), WIDE, ["Output tokens", "12 rollouts, p50"], steps=press, until=previews_read)
+
+
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_no_run(picture: Picture, tmp_path: Path, size: tuple[int, int]) -> None:
     assert picture(following(tmp_path), size, ["No run below . yet.", "r starts one"])
@@ -154,7 +190,7 @@ def test_narrow_panes(picture: Picture, tmp_path: Path, pane: str) -> None:
 
     shows = {
         "flight": "model call 2",
-        "rewards": "tasks with a score",
+        "rewards": "tasks done, with a score",
         "failures": "agent_run_error",
         "tokens": "rate, last 5 min",
     }

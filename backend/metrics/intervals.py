@@ -35,10 +35,11 @@ class Interval:
 def score_interval(tasks: Iterable[Sequence[float]]) -> Interval | None:
     """The interval of the mean over all scores, given the scores of each task.
 
-    Single scores of 0 or 1 per task, or nothing but 0 or nothing but 1: the Wilson score interval over tasks. Otherwise the percentile bootstrap over tasks (2,000 resamples from a
-    fixed seed, so that the same scores always give the same interval); above 4,000 tasks its limit, the normal interval with
-    the tasks as clusters. Scores that are not finite are left out, then tasks without scores. None where nothing can be said:
-    without tasks, or with one task of several or graded scores.
+    Single scores of 0 or 1 per task, or nothing but 0 or nothing but 1: the Wilson score interval over tasks. Otherwise the
+    percentile bootstrap over tasks (2,000 resamples from a fixed seed, so that the same scores always give the same interval); above
+    4,000 tasks its limit, the normal interval with the tasks as clusters, cut at 0 and 1 where all scores are between them. Scores
+    that are not finite are left out, then tasks without scores. None where nothing can be said: without tasks, or with one task of
+    several or graded scores.
     """
     totals, counts = array("d"), array("q")
     single_and_binary = True
@@ -58,8 +59,8 @@ def score_interval(tasks: Iterable[Sequence[float]]) -> Interval | None:
     if len(totals) < 2:
         return None
     if len(totals) <= BOOTSTRAP_TASKS:
-        return _bootstrap(list(zip(totals, counts, strict=True)))
-    return _clustered_normal(totals, counts)
+        return bootstrap(list(zip(totals, counts, strict=True)))
+    return within_scale(_clustered_normal(totals, counts), lowest, highest)
 
 
 def wilson(successes: int, trials: int) -> Interval:
@@ -73,8 +74,18 @@ def wilson(successes: int, trials: int) -> Interval:
     return Interval(low, high, "wilson")
 
 
-def _bootstrap(sums: list[tuple[float, int]]) -> Interval:
-    """Percentiles of the resampled means: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), section 13.3."""
+def within_scale(interval: Interval, lowest: float, highest: float) -> Interval:
+    """The interval cut at 0 and 1 where the scores, from `lowest` to `highest`, are all between them: no mean lies beyond."""
+    if lowest < 0 or highest > 1:
+        return interval
+    return Interval(max(0.0, interval.low), min(1.0, interval.high), interval.method)
+
+
+def bootstrap(sums: Sequence[tuple[float, int]]) -> Interval:
+    """Percentiles of the resampled means, given the sum and the number of each task's scores.
+
+    Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), section 13.3.
+    """
     generator = random.Random(SEED)
     count = len(sums)
     if len({size for _, size in sums}) == 1:

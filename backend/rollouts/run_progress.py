@@ -138,6 +138,7 @@ class RunProgress(RunState):
         self.cancelled = self._session_finished = 0
         self.failures.clear()
         self._in_flight.clear()
+        self._tasks.begin_session()
         self._rate = RateMeter()
         if not self.scored_before:
             self._forget_scores()
@@ -159,7 +160,10 @@ class RunProgress(RunState):
     def _rollout_started(self, event: dict[str, Any], now: float) -> None:
         task, rollout = event.get("task"), event.get("rollout")
         if type(task) is int and type(rollout) is int:
+            if (task, rollout) not in self._in_flight:
+                self._tasks.sent(task)
             self._in_flight[task, rollout] = Flight(task, rollout, _whole(event, "attempt") or 0, _text(event, "agent"), now)
+            self._look_at_rest()
 
     def _rollout_stage(self, event: dict[str, Any], now: float) -> None:
         task, rollout = event.get("task"), event.get("rollout")
@@ -175,6 +179,9 @@ class RunProgress(RunState):
             return
         key = (task, rollout)
         flight = self._in_flight.pop(key, None)
+        if flight is None:
+            self._tasks.sent(task)
+        self._tasks.came_back(task)
         agent_name = _text(event, "agent")
         failure = event.get("failure")
         reward, seconds = as_number(event.get("reward")), as_number(event.get("seconds"))
@@ -219,6 +226,12 @@ class RunProgress(RunState):
                 self._rewards.add(line.reward)
                 agent.rewards += 1
                 agent.reward_sum += line.reward
+        self._look_at_rest()
+
+    def _look_at_rest(self) -> None:
+        """Whether anything is left to send."""
+        if self.planned is not None and self.planned - self.scored - self.failed <= len(self._in_flight):
+            self._tasks.all_sent()
 
     def _keep_line(self, key: tuple[int, int], line: Finished) -> None:
         self.arrivals += 1
@@ -260,6 +273,8 @@ class RunProgress(RunState):
         self.ended_at = now
         self.waiting = None
         self._in_flight.clear()
+        if self.missing == 0:
+            self._tasks.all_back()
 
     def _notice(self, event: dict[str, Any], now: float) -> None:
         self.notices.append(Remark(now, _text(event, "level") or "info", _text(event, "text")))

@@ -26,6 +26,11 @@ class Timeline:
             self.latest = corrected
         return self.latest
 
+    @property
+    def latest_said(self) -> float:
+        """The time of the latest event as it was said: what `now` takes to mean `latest`."""
+        return self.latest - self._correction
+
     def past(self, at: float) -> float:
         """A time that some event names, not later than that event."""
         return min(at + self._correction, self.latest)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
+from backend.metrics.headline import FRACTION, RAW
 from backend.metrics.intervals import Interval
 from backend.rollouts.run_progress_clock import RateMeter, Timeline
 from backend.rollouts.run_progress_histograms import Bin, LogHistogram, RewardHistogram
@@ -25,6 +26,8 @@ from backend.rollouts.run_progress_parts import (
     Waiting,
 )
 from backend.rollouts.run_progress_scores import TaskOutcomes, TaskScores
+from backend.rollouts.run_progress_summary import closing_mean
+from backend.rollouts.run_progress_tasks import OpenTasks
 
 KEPT_FINISHED = 2000
 KEPT_NOTICES = 200
@@ -32,6 +35,8 @@ ETA_MIN_FINISHED = 20
 ETA_MIN_SECONDS = 30.0
 _RATE_SECONDS = 60
 _ETA_SECONDS = 300
+_INTERVAL_SECONDS = 1.0
+"""How often an interval that is resampled is computed anew: a tenth of a core at most."""
 
 
 class RunState:
@@ -39,6 +44,9 @@ class RunState:
 
     `now` is seconds since the epoch, as are all times here.
     """
+
+    _interval: tuple[int, float, Interval | None]
+    """How many scores there were, when, and the interval of their mean."""
 
     def __init__(self) -> None:
         self.generation = 0
@@ -91,6 +99,11 @@ class RunState:
         return self._clock.latest
 
     @property
+    def latest_said(self) -> float:
+        """The same as the run's own clock had it: the `now` of a run of which nothing more was heard."""
+        return self._clock.latest_said
+
+    @property
     def finished_count(self) -> int:
         """Scored or failed, those kept from earlier sessions included."""
         return self.scored + self.failed
@@ -107,7 +120,14 @@ class RunState:
 
     @property
     def mean_reward(self) -> float | None:
-        return self._scores.mean
+        """The mean of the closing summary, before that of the rewards so far."""
+        closing = closing_mean(self.summary)
+        return self._scores.mean if closing is None else closing.value
+
+    @property
+    def reward_scale(self) -> str:
+        """`0-1` as long as all rewards are between 0 and 1, else `raw`."""
+        return FRACTION if self._scores.within_unit else RAW
 
     @property
     def mean_reward_with_failures(self) -> float | None:
@@ -115,12 +135,26 @@ class RunState:
         mean, count = self._scores.mean, self._scores.scores + self.failed
         return (mean or 0.0) * self._scores.scores / count if count else None
 
-    def interval(self) -> Interval | None:
-        """95 % interval of the mean reward, in constant time."""
-        return self._scores.interval()
+    def interval(self, now: float | None = None) -> Interval | None:
+        """95 % interval of the mean reward: that of the closing summary, before one of the rewards so far.
+
+        With `now`, an interval that takes its time is computed once a second only, and is that much older than the mean.
+        """
+        closing = closing_mean(self.summary)
+        if closing is not None:
+            return closing.interval
+        scores, at, known = self._interval
+        young = now is not None and self._scores.resampled and 0 <= now - at < _INTERVAL_SECONDS
+        if scores != self._scores.scores and not young:
+            known = self._scores.interval()
+            self._interval = (self._scores.scores, math.inf if now is None else now, known)
+        return known
 
     def task_outcomes(self) -> TaskOutcomes:
-        """Tasks that passed always, never, and neither, by their scores so far."""
+        """Tasks that passed always, never, and neither, by their scores; only those of which all repeats have come back.
+
+        How that is known: `OpenTasks`. A failed repeat has come back, and has no score.
+        """
         return self._scores.outcomes()
 
     def reward_bins(self) -> tuple[Bin, ...]:
@@ -199,6 +233,8 @@ class RunState:
 
     def _forget_scores(self) -> None:
         self._scores = TaskScores()
+        self._tasks = OpenTasks(self._scores)
+        self._interval = (0, -math.inf, None)
         self._rewards = RewardHistogram()
         self._seconds = LogHistogram()
         self._tokens = LogHistogram()

@@ -1,19 +1,20 @@
-"""The panes between the numbers and the stream: rewards, failures, tokens and times."""
+"""What the panes between the numbers and the stream show: failures, tokens and times."""
 
 from __future__ import annotations
 
 from textual.content import Content
 
-from backend.rollouts.run_progress_histograms import Bin
 from screens.rollouts.snapshot import RunSnapshot
+from screens.rollouts.text_fit import first_that_fits
 from screens.widgets import glyphs
 from screens.widgets.columns import Column
 from screens.widgets.formatting import age, compact, count, share, short_time
-from screens.widgets.plots import histogram, sparkline
+from screens.widgets.plots import sparkline
 from screens.widgets.virtual_list import Cell, Row
 
-ROWS_BELOW = 4
-"""Rows below the bars: their labels, a blank, and what became of the tasks."""
+_NAME = 11
+_DISTRIBUTION, _LEAST_DISTRIBUTION = 12, 4
+"""Cells of a small plot, and those below which it says nothing."""
 FAILURE_COLUMNS = (
     Column("class", "CLASS", least=14),
     Column("count", "N", 6, right=True),
@@ -21,47 +22,34 @@ FAILURE_COLUMNS = (
 )
 
 
-def reward_chart(shot: RunSnapshot, height: int) -> Content:
-    """The histogram of rewards, with what became of the tasks below it."""
-    bins = shot.reward_bins
-    tasks = shot.outcomes.all_pass + shot.outcomes.all_fail + shot.outcomes.mixed
-    outcomes = f"all-pass {shot.outcomes.all_pass} · all-fail {shot.outcomes.all_fail} · mixed {shot.outcomes.mixed}"
-    if not any(entry.count for entry in bins):
-        return Content("no reward yet" if shot.running else "no reward")
-    middle = (bins[0].low + bins[-1].high) / 2
-    labels = [f"{bins[0].low:.1f}", f"{middle:.1f}", f"{bins[-1].high:.1f}"]
-    chart = histogram([entry.count for entry in bins], max(2, height - ROWS_BELOW), glyphs.is_ascii(), labels)
-    return Content("\n".join([*chart, "", f"{count(tasks)} tasks with a score:", outcomes]))
-
-
-def bar_at(shot: RunSnapshot, column: int) -> Bin | None:
-    """The bar in a column of the histogram, if rewards are counted there; the axis takes its numbers' width and two cells."""
-    bins = shot.reward_bins
-    index = column - max(3, len(str(max((entry.count for entry in bins), default=0)))) - 2
-    return bins[index] if 0 <= index < len(bins) and bins[index].count else None
-
-
-def strip_of_rewards(shot: RunSnapshot, width: int) -> Content:
-    """The histogram in one line, for narrow terminals."""
-    counts = [float(entry.count) for entry in shot.reward_bins]
-    return Content(f"{sparkline(counts, min(width - 8, len(counts)), glyphs.is_ascii())} 0 {glyphs.current().ellipsis} 1")
-
-
-def tokens_and_times(shot: RunSnapshot, width: int) -> Content:
-    """Distributions per rollout, and the rate of the last five minutes."""
-    size = max(8, width - 26)
+def tokens_and_times(shot: RunSnapshot, width: int, height: int) -> Content:
+    """Distributions per rollout, and the rate of the last five minutes, in as many lines as there are."""
     plain = glyphs.is_ascii()
     lines = [
-        f"out/rollout {sparkline([float(entry.count) for entry in shot.token_bins], 12, plain):<12}  p50 {compact(shot.tokens_p50)}",
-        f"latency     {sparkline([float(entry.count) for entry in shot.latency_bins], 12, plain):<12}  p50 {short_time(shot.p50)}",
+        *_distributions(shot, width),
         "",
-        "rate, last 5 min",
-        sparkline(list(shot.rate_series[-(size + 24) :]), min(60, size + 24), plain),
+        first_that_fits(["rate, last 5 min" if shot.running else "rate, its last 5 min", "rate"], width),
+        sparkline(list(shot.rate_series), width, plain),
         "",
-        f"tokens in   {compact(shot.input_tokens)}",
-        f"tokens out  {compact(shot.output_tokens)}",
+        first_that_fits([f"tokens in   {compact(shot.input_tokens)}", f"in {compact(shot.input_tokens)}"], width),
+        first_that_fits([f"tokens out  {compact(shot.output_tokens)}", f"out {compact(shot.output_tokens)}"], width),
     ]
-    return Content("\n".join(lines))
+    if height < len(lines):
+        lines = [line for line in lines if line]
+    return Content("\n".join(lines[: max(1, height)]))
+
+
+def _distributions(shot: RunSnapshot, width: int) -> list[str]:
+    """A name, a distribution and its middle in each line; the distribution takes what the other two leave, or is left out."""
+    parts = [
+        ("out/rollout", shot.token_bins, f"p50 {compact(shot.tokens_p50)}"),
+        ("latency", shot.latency_bins, f"p50 {short_time(shot.p50)}"),
+    ]
+    room = min(_DISTRIBUTION, width - _NAME - 3 - max(len(middle) for _, _, middle in parts))
+    if room < _LEAST_DISTRIBUTION:
+        return [first_that_fits([f"{name:<{_NAME}} {middle}", middle], width) for name, _, middle in parts]
+    plots = [sparkline([float(each.count) for each in bins], room, glyphs.is_ascii()) for _, bins, _ in parts]
+    return [f"{name:<{_NAME}} {plot:<{room}}  {middle}" for (name, _, middle), plot in zip(parts, plots, strict=True)]
 
 
 class FailureRows:

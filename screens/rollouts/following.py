@@ -11,7 +11,7 @@ from backend.io.event_stream import EventStream
 from backend.rollouts.run_entry import RUNNING, RunEntry, read_entry, read_entry_without_record
 from backend.rollouts.run_list import RunCache, find_runs, locate_run
 from backend.rollouts.run_progress import RunProgress
-from screens.rollouts.snapshot import RunSnapshot, take_snapshot
+from screens.rollouts.snapshot import Reading, RunSnapshot, take_snapshot
 from screens.widgets.background import Reporter
 
 BATCH = 500
@@ -19,6 +19,8 @@ BATCH = 500
 _BREATH_SECONDS = 0.001
 """A pause after each batch of a long replay, or the thread would take half of the loop's time."""
 DRAW_SECONDS = 0.25
+_NEARLY = 0.99
+"""The share that was read, as long as something is left: a chunk of the file counts as read before its events are."""
 TICK_SECONDS = 1.0
 """How often durations of a run that goes on are drawn anew although no event came."""
 RECORD_SECONDS = 1.0
@@ -49,23 +51,35 @@ class Handshake:
 
 
 def follow_run(entry: RunEntry, clock: Callable[[], float], handshake: Handshake, reporter: Reporter) -> None:
-    """Read the events of a run and tell a `RunSnapshot` at most four times a second, until cancelled."""
+    """Read the events of a run and tell a `RunSnapshot` at most four times a second, until cancelled.
+
+    Until all events that are there were read once, how far that is is told instead: a `Reading`.
+    """
     progress = RunProgress()
-    generation, sent_at, checked_at, sent, sent_state = 0, 0.0, 0.0, -1, ""
+    generation, sent_at, checked_at, sent, sent_state, whole = 0, 0.0, 0.0, -1, "", False
     with EventStream(entry.paths.events) as stream:
         while not reporter.cancelled:
             events = stream.read(BATCH)
             if stream.generation != generation:
-                generation, progress, sent = stream.generation, RunProgress(), -1
+                generation, progress, sent, whole = stream.generation, RunProgress(), -1, False
             progress.feed(events)
             now = clock()
+            if not whole and stream.at_end:
+                whole = True
+                handshake.wait(DRAW_SECONDS)
+            if not whole:
+                if (now - sent_at >= DRAW_SECONDS or now < sent_at) and handshake.take():
+                    reporter.tell(Reading(_replayed(stream)))
+                    sent_at = now
+                reporter.wait(_BREATH_SECONDS)
+                continue
             if now - checked_at >= RECORD_SECONDS or now < checked_at:
                 entry, checked_at = _read_again(entry, now), now
             going_on = entry.state == RUNNING and not progress.phase.over
             # A killed run says nothing any more: only its record's process is gone.
             changed = progress.generation != sent or entry.state != sent_state
             due = changed or (going_on and now - sent_at >= TICK_SECONDS) or now < sent_at
-            ready = stream.at_end or now - sent_at >= DRAW_SECONDS
+            ready = stream.at_end or now - sent_at >= DRAW_SECONDS  # a burst does not hold up what is drawn
             if due and ready and handshake.take():
                 entry, checked_at = (_read_again(entry, now), now) if progress.phase.over and going_on else (entry, checked_at)
                 reporter.tell(take_snapshot(progress, entry, now, _replayed(stream)))
@@ -131,4 +145,4 @@ def _replayed(stream: EventStream) -> float:
         size = os.stat(stream.path).st_size
     except OSError:
         return 1.0
-    return min(1.0, stream.position / size) if size and not stream.at_end else 1.0
+    return min(_NEARLY, stream.position / size) if size and not stream.at_end else 1.0

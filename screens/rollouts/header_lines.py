@@ -6,12 +6,15 @@ import shlex
 
 from textual.content import Content
 
-from backend.rollouts.run_entry import DIED, FAILED, STOPPED
+from backend.rollouts.run_entry import DIED, FAILED, STOPPED, Headline
 from backend.rollouts.run_progress_parts import Phase, ServerState
+from screens.rollouts.histograms import outcome_words
 from screens.rollouts.snapshot import RunSnapshot
+from screens.rollouts.text_fit import joined_within
 from screens.widgets import glyphs
 from screens.widgets.formatting import age, clock_time, compact, count, joined, score, share, short_time
 from screens.widgets.plots import progress_bar
+from screens.widgets.scores import score_text
 from screens.widgets.text_gate import MUTED, safe_line
 
 _GAP = "   "
@@ -47,8 +50,9 @@ def foot(shot: RunSnapshot) -> str:
 
 def header_lines(shot: RunSnapshot, width: int, *, narrow: bool) -> list[Content]:
     """Progress, rate, score, servers, and what is to be said."""
-    lines = [_progress(shot, width), _pace(shot, narrow), _score(shot, narrow)]
-    lines.append(_servers(shot.servers, shot) if not narrow or shot.phase in (Phase.STARTING, Phase.WAITING) else _outcomes(shot))
+    starting = shot.phase in (Phase.STARTING, Phase.WAITING)
+    lines = [_progress(shot, width), _pace(shot, width, narrow), _score(shot, width, narrow)]
+    lines.append(_outcomes(shot, width) if narrow and not starting else _servers(shot.servers, shot))
     lines += _remarks(shot)
     return lines
 
@@ -65,42 +69,42 @@ def _progress(shot: RunSnapshot, width: int) -> Content:
     return Content.assemble((bar, "$text-success"), numbers)
 
 
-def _pace(shot: RunSnapshot, narrow: bool) -> Content:
+def _pace(shot: RunSnapshot, width: int, narrow: bool) -> Content:
+    spread = f" {glyphs.current().plus_minus}{clock_time(shot.eta.spread)}" if shot.eta and not narrow else ""
     rate = f"rate {_rate(shot.rate)}" if shot.rate else ""
-    left = f"eta {clock_time(shot.eta.seconds)} {glyphs.current().plus_minus}{clock_time(shot.eta.spread)}" if shot.eta else ""
+    left = f"eta {clock_time(shot.eta.seconds)}{spread}" if shot.eta else ""
     limit = f"/{shot.concurrency}" if shot.concurrency and not narrow else ""
     flight = f"in flight {shot.in_flight_count}{limit}" if shot.running else ""
     times = f"p50 {short_time(shot.p50)}   p95 {short_time(shot.p95)}" if shot.p50 is not None else ""
     failures = f"failures {count(shot.failed)}" if narrow or shot.failed else ""
-    if narrow:
-        tokens = f"tok out {compact(shot.output_tokens)}" if shot.output_tokens else ""
-        return Content(joined((rate, left.split(" ±")[0], flight, failures, tokens), _GAP))
-    return Content(joined((rate, left, flight, times, failures), _GAP))
+    tokens = f"tok out {compact(shot.output_tokens)}" if narrow and shot.output_tokens else ""
+    parts = (rate, left, flight, failures, tokens) if narrow else (rate, left, flight, times, failures)
+    return Content(joined_within(parts, width, _GAP))
 
 
 def _rate(rate: float) -> str:
     return f"{rate:.2f}/s" if rate >= 0.1 else f"{rate * 60:.1f}/min"
 
 
-def _score(shot: RunSnapshot, narrow: bool) -> Content:
+def _score(shot: RunSnapshot, width: int, narrow: bool) -> Content:
     if shot.mean is None:
         return Content("no reward yet" if shot.running else "no reward")
-    interval = f"CI {score(shot.interval.low)}{glyphs.current().dash}{score(shot.interval.high)}" if shot.interval else ""
-    if narrow:
-        return Content.assemble(
-            (f"reward {score(shot.mean)}", "bold"), f"   {joined((interval, f'n={count(shot.rewards)}'), _GAP)}"
-        )
-    zeros = f"({score(shot.mean_with_failures)} with failures as 0)" if shot.failed else ""
+    low, high = (shot.interval.low, shot.interval.high) if shot.interval else (None, None)
+    mean, _, bounds = score_text(Headline("", shot.mean, shot.reward_scale, low, high)).partition(" ")
+    interval = f"CI {bounds}" if narrow else f"95% CI {bounds}"
+    scored = f"n={count(shot.rewards)}" if narrow else f"n={count(shot.rewards)} scored"
+    zeros = f"({score(shot.mean_with_failures)} with failures as 0)" if shot.failed and not narrow else ""
     tokens = ""
-    if shot.input_tokens or shot.output_tokens:
+    if not narrow and (shot.input_tokens or shot.output_tokens):
         tokens = f"tokens in {compact(shot.input_tokens)}  out {compact(shot.output_tokens)}"
-    rest = joined((f"95% {interval}" if interval else "", f"n={count(shot.rewards)} scored", zeros, tokens), _GAP)
-    return Content.assemble((f"reward {score(shot.mean)}", "bold"), f"   {rest}")
+    line = joined_within((f"reward {mean}", interval if bounds else "", scored, zeros, tokens), width, _GAP)
+    bold = f"reward {mean}"
+    return Content.assemble((bold, "bold"), line[len(bold) :])
 
 
-def _outcomes(shot: RunSnapshot) -> Content:
-    signs, outcomes = glyphs.current(), shot.outcomes
-    return Content(f"tasks  all{signs.good} {outcomes.all_pass}   all{signs.failed} {outcomes.all_fail}   mixed {outcomes.mixed}")
+def _outcomes(shot: RunSnapshot, width: int) -> Content:
+    begin = "tasks done  "
+    return Content(begin + outcome_words(shot, width - len(begin)))
 
 
 def _servers(servers: tuple[ServerState, ...], shot: RunSnapshot) -> Content:

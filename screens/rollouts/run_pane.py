@@ -6,7 +6,8 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from screens.rollouts import charts, header_lines
+from screens.rollouts import header_lines
+from screens.rollouts.histograms import strip_of_rewards
 from screens.rollouts.snapshot import RunSnapshot
 from screens.widgets.formatting import age
 from screens.widgets.pane import Pane
@@ -31,9 +32,10 @@ class RunPane(Pane):
         else:
             self.show_ready()
         self.set_heading(header_lines.title(shot, name), header_lines.right_title(shot), header_lines.foot(shot))
-        lines = header_lines.header_lines(shot, self.content_size.width - 2, narrow=narrow)
+        width = self.content_size.width - 2
+        lines = header_lines.header_lines(shot, width, narrow=narrow)
         if narrow:
-            lines.insert(3, charts.strip_of_rewards(shot, self.content_size.width))
+            lines.insert(3, Content(strip_of_rewards(shot, width)))
         update_static(self.query_one("#numbers", Static), Content("\n").join(lines[: _MOST_LINES[narrow]]))
 
 

@@ -8,39 +8,37 @@ from dataclasses import replace
 from typing import ClassVar
 
 from textual import events, on
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from backend.rollouts.run_entry import RUNNING, RunEntry
 from backend.rollouts.run_list import RunCache
 from screens.rollouts.chart_panes import FailuresPane, RewardPane, TokensPane
-from screens.rollouts.following import Handshake, entry_of_path, follow_run, newest_run, runs_by_age
+from screens.rollouts.following import entry_of_path, newest_run, runs_by_age
+from screens.rollouts.following_screen import FollowingScreen
+from screens.rollouts.histograms import filter_of
 from screens.rollouts.log_pane import LogPane
-from screens.rollouts.previews import Previews, Wanted
 from screens.rollouts.run_pane import RunPane
-from screens.rollouts.snapshot import RunSnapshot
+from screens.rollouts.steering import Cancelling, run_beside
 from screens.rollouts.stream_filter import StreamFilter
 from screens.rollouts.stream_panes import FinishedPane, FlightPane
-from screens.rollouts.stream_rows import Preview
 from screens.widgets.background import Failure
 from screens.widgets.filter_box import FilterBox
-from screens.widgets.formatting import count
 from screens.widgets.key_table import bindings
 from screens.widgets.pane import Pane
 from screens.widgets.virtual_list import VirtualList
-from screens.widgets.workbench import FIRST_RUN, Target
-from screens.widgets.workbench_screen import WorkbenchScreen
+from screens.widgets.workbench import Target, first_run
 
 LOOK_SECONDS = 2.0
-CONFIRM_SECONDS = 5.0
 
 
-class RolloutsScreen(WorkbenchScreen):
+class RolloutsScreen(FollowingScreen):
     """Follows one run. Without a target it takes the newest run that goes on, and changes to a newer one when the followed one is over."""
 
     SCREEN_NAME = "rollouts"
     CSS_PATH = "rollouts.tcss"
-    BINDINGS = bindings("rollouts")
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("rollouts")]
     KEY_BAR: ClassVar[tuple[str, ...]] = (
         "rollouts.run", "rollouts.pause", "rollouts.cancel", "rollouts.failures", "list.open", "rollouts.log",
     )  # fmt: skip
@@ -51,17 +49,11 @@ class RolloutsScreen(WorkbenchScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.entry: RunEntry | None = None
-        self.shot: RunSnapshot | None = None
-        self.paused = False
         self.chosen = False
         """Whether the user has said which run to follow."""
-        self.previews = Previews()
         self.filter = StreamFilter()
-        self._handshake = Handshake()
         self._cache = RunCache()
-        self._cancel_asked_at = float("-inf")
-        self._waiting: RunSnapshot | None = None
+        self._cancelling = Cancelling()
         self._in_front = False
 
     def compose_body(self) -> Iterable[Widget]:
@@ -78,7 +70,7 @@ class RolloutsScreen(WorkbenchScreen):
 
     def on_mount(self) -> None:
         self.query_one(FinishedPane).stream.focus()
-        for pane in self._content_panes():
+        for pane in self.content_panes():
             pane.show_loading("looking for a run")
         self.set_interval(LOOK_SECONDS, self._look_for_newer)
 
@@ -101,87 +93,29 @@ class RolloutsScreen(WorkbenchScreen):
         path, now, shown = target.path, self.workbench.clock(), self.workbench.shown_path
 
         def failed(failure: Failure) -> None:
-            self._say_failure(replace(failure, message=failure.message.replace(str(path), shown(path))))
+            self.say_failure(replace(failure, message=failure.message.replace(str(path), shown(path))))
 
         self.background.start("locate", lambda _reporter: entry_of_path(path, shown, now), done=self.follow, failed=failed)
 
-    def follow(self, entry: RunEntry) -> None:
-        """Follow another run from its first event on."""
-        if self.entry is not None and entry.paths == self.entry.paths and self.shot is not None:
-            return
-        self.entry, self.shot, self._waiting, self.paused = entry, None, None, False
-        self.previews = previews = Previews()
-        self._handshake = handshake = Handshake()
-        self.workbench.begin_work()
-        first = [True]
-
-        def arrived(shot: RunSnapshot) -> None:
-            if first:
-                first.clear()
-                self.workbench.end_work()
-            self._take(shot)
-
-        def failed(failure: Failure) -> None:
-            if first:
-                first.clear()
-                self.workbench.end_work()
-            self._say_failure(failure)
-
-        clock = self.workbench.clock
-        self.background.start(
-            "follow", lambda reporter: follow_run(entry, clock, handshake, reporter), done=lambda _none: None,
-            failed=failed, partly=arrived, endless=True,
-        )  # fmt: skip
-        rollouts = entry.paths.rollouts
-        self.background.start(
-            "previews", lambda reporter: previews.read(lambda: rollouts, reporter), done=lambda _none: None,
-            failed=lambda _failure: None, partly=self._take_previews, endless=True,
-        )  # fmt: skip
-        self.query_one(LogPane).follow_logs(entry.paths.logs)
-        self._say_equal_command()
-
     def _look_for_newer(self) -> None:
         """Choose a run, unless the user did or the chosen one still runs."""
-        going_on = self.shot is not None and self.shot.running
-        if not self._in_front or self.chosen or (self.entry is not None and going_on) or self.background.works_on("look"):
+        followed = self.entry is not None and self.going_on
+        if not self._in_front or self.chosen or followed or self.background.works_on("look"):
             return
         root, cache, now = self.workbench.root, self._cache, self.workbench.clock()
         self.background.start(
-            "look", lambda reporter: newest_run(root, cache, now, reporter), done=self._take_newest, failed=self._say_failure
+            "look", lambda reporter: newest_run(root, cache, now, reporter), done=self._take_newest, failed=self.say_failure
         )
 
     def _take_newest(self, entry: RunEntry | None) -> None:
         if entry is None:
             if self.entry is None:
                 where = self.workbench.shown_path(self.workbench.root)
-                for pane in self._content_panes():
+                for pane in self.content_panes():
                     pane.show_empty(f"No run below {where} yet.", "r starts one; :open FILE follows one elsewhere")
             return
         if self.entry is None or (entry.state == RUNNING and (entry.when or 0) > (self.entry.when or 0)):
             self.follow(entry)
-
-    def _take(self, shot: RunSnapshot) -> None:
-        if self.paused:
-            self._waiting = shot
-            self._say_paused()
-            return
-        was_running = self.shot is not None and self.shot.running
-        self.shot, self.entry = shot, shot.entry
-        self.draw()
-        if was_running != shot.running:
-            self.draw_keys()
-        self.call_after_refresh(self._handshake.drawn)
-
-    def _take_previews(self, found: dict[Wanted, Preview]) -> None:
-        self.previews.add(found)
-        self.query_one(FinishedPane).stream.refresh()
-
-    def _say_failure(self, failure: Failure) -> None:
-        for pane in self._content_panes():
-            pane.show_failure(failure, "ctrl+p open: another run")
-
-    def _content_panes(self) -> list[Pane]:
-        return [self.query_one(f"#{name}", Pane) for name in ("run", "rewards", "failures", "tokens", "finished", "flight")]
 
     def draw(self) -> None:
         """Draw the newest snapshot."""
@@ -195,14 +129,9 @@ class RolloutsScreen(WorkbenchScreen):
         self.query_one(TokensPane).draw(shot)
         self.query_one(FinishedPane).draw(shot, self.filter, self.previews, paused=self.paused)
         self.query_one(FlightPane).draw(shot)
-        self._say_equal_command()
+        self.say_equal_command()
 
-    def _say_paused(self) -> None:
-        if self.shot is not None and self._waiting is not None:
-            more = self._waiting.finished_count - self.shot.finished_count
-            self.query_one("#finished", Pane).set_heading(right=f"{count(more)} more have finished")
-
-    def _say_equal_command(self) -> None:
+    def say_equal_command(self) -> None:
         entry = self.entry
         if entry is None or not entry.command:
             self.say_command(note="no run is followed" if entry is None else "results without a record of their command")
@@ -215,7 +144,7 @@ class RolloutsScreen(WorkbenchScreen):
         self.call_after_refresh(self.draw)
 
     def key_bar(self) -> tuple[str, ...]:
-        return self.KEY_BAR_WHEN_OVER if self.shot is not None and not self.shot.running else self.KEY_BAR
+        return self.KEY_BAR if self.going_on else self.KEY_BAR_WHEN_OVER
 
     def panes_changed(self) -> None:
         self.draw()
@@ -235,15 +164,12 @@ class RolloutsScreen(WorkbenchScreen):
     @on(VirtualList.Opened, "#finished-list")
     def _open_finished(self, _message: VirtualList.Opened) -> None:
         line = self.query_one(FinishedPane).line_under_cursor()
-        if self.entry is not None and line is not None:
+        if self.shot is not None and self.entry is not None and line is not None:
             self.workbench.open_screen("viewer", Target(self.entry.paths.rollouts, line.task, line.rollout))
 
     @on(RewardPane.BarClicked)
-    def _filter_by_reward(self, message: RewardPane.BarClicked) -> None:
-        if message.low == message.high:
-            self._set_filter(f"reward:{message.low:g}")
-        else:  # exactly 0 and exactly 1 have bars of their own
-            self._set_filter(f"reward{'>=' if message.low else '>'}{message.low:.6g} reward<{message.high:.6g}")
+    def _filter_by_bar(self, message: RewardPane.BarClicked) -> None:
+        self._set_filter(filter_of(message.metric, message.low, message.high))
 
     @on(VirtualList.Opened, "#failure-list")
     def _filter_by_class(self, message: VirtualList.Opened) -> None:
@@ -262,42 +188,25 @@ class RolloutsScreen(WorkbenchScreen):
         self.filter = self.filter.toggled_failures()
         self.draw()
 
-    def action_pause(self) -> None:
-        self.paused = not self.paused
-        if not self.paused and self._waiting is not None:
-            self.shot, self._waiting = self._waiting, None
-            self._handshake.drawn()
-        self.draw()
-
     def action_cancel(self) -> None:
-        shot = self.shot
-        if shot is None or not shot.running:
-            self.workbench.tell("this run does not run, so there is nothing to cancel", "warning")
-            return
-        now = self.workbench.clock()
-        again = now - self._cancel_asked_at <= CONFIRM_SECONDS
-        self._cancel_asked_at = now
-        path = str(shot.entry.paths.rollouts)
-        if again:
-            self.workbench.start_command(["eval", "control", path, "cancel"])
-        elif shot.stop_action:
-            self.workbench.tell(f"x again gives up the {shot.in_flight_count} rollouts in flight", "warning")
-        else:
-            self.workbench.start_command(["eval", "control", path, "drain"])
-            self.workbench.tell(
-                f"no more rollouts are admitted; {shot.in_flight_count} in flight may finish. x again gives them up."
-            )
+        step = self._cancelling.ask(self.shot, self.entry is not None and self.going_on, self.workbench.clock())
+        if self.entry is not None and step.action:
+            self.workbench.start_command(["eval", "control", str(self.entry.paths.rollouts), step.action])
+        if step.text:
+            self.workbench.tell(step.text, step.severity)
+
+    def action_next_metric(self) -> None:
+        self.query_one(RewardPane).show_next_metric()
 
     def action_resume(self) -> None:
         entry = self.entry
         if entry is None or entry.resume_command is None:
-            going_on = self.shot is not None and self.shot.running
-            self.workbench.tell("it still runs" if going_on else "there is nothing to resume", "warning")
+            self.workbench.tell("it still runs" if entry and self.going_on else "there is nothing to resume", "warning")
             return
         self.workbench.prefill_command(shlex.join(entry.resume_command[1:]), entry.cwd)
 
     def action_run(self) -> None:
-        self.workbench.prefill_command(FIRST_RUN)
+        self.workbench.prefill_command(first_run())
 
     def action_log(self) -> None:
         self.add_class("-with-log")
@@ -308,19 +217,14 @@ class RolloutsScreen(WorkbenchScreen):
         root, cache, now = self.workbench.root, self._cache, self.workbench.clock()
 
         def go(runs: list[RunEntry]) -> None:
-            if not runs:
-                self.workbench.tell("there is no run below the folder", "warning")
-                return
-            current = self.entry.paths if self.entry else None
-            index = next((number for number, run in enumerate(runs) if run.paths == current), None)
-            wanted = 0 if index is None else index + step
-            if not 0 <= wanted < len(runs):
-                self.workbench.tell("this is the newest run" if wanted < 0 else "this is the oldest run", "warning")
+            found = run_beside(runs, self.entry, step)
+            if isinstance(found, str):
+                self.workbench.tell(found, "warning")
                 return
             self.chosen = True
-            self.follow(runs[wanted])
+            self.follow(found)
 
-        self.background.start("step", lambda reporter: runs_by_age(root, cache, now, reporter), done=go, failed=self._say_failure)
+        self.background.start("step", lambda reporter: runs_by_age(root, cache, now, reporter), done=go, failed=self.say_failure)
 
     def close_innermost(self) -> bool:
         if super().close_innermost():
@@ -340,6 +244,6 @@ class RolloutsScreen(WorkbenchScreen):
         if self.entry is None:
             return None
         line = self.query_one(FinishedPane).line_under_cursor()
-        if line is None:
+        if line is None or self.shot is None:
             return str(self.entry.paths.rollouts), "the path"
         return f"{self.entry.paths.rollouts} task:{line.task} rollout:{line.rollout}", "where the rollout is"

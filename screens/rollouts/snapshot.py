@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from backend.metrics.intervals import Interval
-from backend.rollouts.run_entry import RunEntry
+from backend.rollouts.run_entry import RUNNING, RunEntry
 from backend.rollouts.run_progress import RunProgress
 from backend.rollouts.run_progress_histograms import Bin
 from backend.rollouts.run_progress_parts import EndpointState, Eta, Finished, InFlight, Phase, Remark, ServerState, Waiting
@@ -25,10 +25,22 @@ class FailureLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """The events that are there are being read for the first time: what they add up to so far is no moment of the run."""
+
+    share: float
+    """How much of the event file was read, below 1."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunSnapshot:
-    """One moment of a run; times are seconds since the epoch, durations seconds."""
+    """One moment of a run; times are seconds since the epoch, durations seconds.
+
+    The durations of a run that does not go on are those at its last sign of life: nothing of it takes time any more.
+    """
 
     now: float
+    """What ages are reckoned from."""
     generation: int
     entry: RunEntry
     replayed: float
@@ -58,6 +70,8 @@ class RunSnapshot:
     mean: float | None
     mean_with_failures: float | None
     interval: Interval | None
+    reward_scale: str
+    """`0-1` or `raw`."""
     reward_bins: tuple[Bin, ...]
     outcomes: TaskOutcomes
     failures: tuple[FailureLine, ...]
@@ -75,11 +89,18 @@ class RunSnapshot:
     @property
     def running(self) -> bool:
         """Whether the run goes on, as far as anybody can tell."""
-        return self.entry.state == "running" and not self.phase.over
+        return goes_on(self.entry, self.phase)
+
+
+def goes_on(entry: RunEntry, phase: Phase) -> bool:
+    """Whether a run goes on, by its record and by its events."""
+    return entry.state == RUNNING and not phase.over
 
 
 def take_snapshot(progress: RunProgress, entry: RunEntry, now: float, replayed: float = 1.0) -> RunSnapshot:
     """The state of `progress` as it is at `now`."""
+    going_on = goes_on(entry, progress.phase)
+    moment = now if going_on else _last_sign(progress, entry, now)
     failures = sorted(progress.failures.items(), key=lambda item: (-item[1].count, item[0]))
     return RunSnapshot(
         now=now,
@@ -93,13 +114,13 @@ def take_snapshot(progress: RunProgress, entry: RunEntry, now: float, replayed: 
         failed=progress.failed,
         cancelled=progress.cancelled,
         missing=progress.missing,
-        elapsed=progress.elapsed(now),
-        rate=progress.rate(now),
-        rate_series=tuple(progress.rate_series(now)),
-        eta=progress.eta(now),
+        elapsed=progress.elapsed(moment),
+        rate=progress.rate(now) if going_on else None,
+        rate_series=tuple(progress.rate_series(moment)),
+        eta=progress.eta(now) if going_on else None,
         concurrency=progress.concurrency,
         in_flight_count=progress.in_flight_count(),
-        in_flight=tuple(progress.in_flight(now)[:SHOWN_IN_FLIGHT]),
+        in_flight=tuple(progress.in_flight(moment)[:SHOWN_IN_FLIGHT]),
         p50=progress.latency(0.5),
         p95=progress.latency(0.95),
         latency_bins=progress.latency_bins(),
@@ -110,7 +131,8 @@ def take_snapshot(progress: RunProgress, entry: RunEntry, now: float, replayed: 
         rewards=progress.rewards,
         mean=progress.mean_reward,
         mean_with_failures=progress.mean_reward_with_failures,
-        interval=progress.interval(),
+        interval=progress.interval(now),
+        reward_scale=progress.reward_scale,
         reward_bins=progress.reward_bins(),
         outcomes=progress.task_outcomes(),
         failures=tuple(FailureLine(name, tally.count, tally.last_at, tally.last_reason) for name, tally in failures),
@@ -124,3 +146,8 @@ def take_snapshot(progress: RunProgress, entry: RunEntry, now: float, replayed: 
         finished=tuple(progress.finished()),
         arrivals=progress.arrivals,
     )
+
+
+def _last_sign(progress: RunProgress, entry: RunEntry, now: float) -> float:
+    """When a run that does not go on was heard of last: by its last event or its record, without either by its files."""
+    return max(progress.latest_said, entry.ended_at or 0.0) or entry.last_sign or now

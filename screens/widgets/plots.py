@@ -48,21 +48,27 @@ def histogram(
     counts: Sequence[int], height: int, ascii: bool = False, labels: Sequence[str] = ("0.0", "0.5", "1.0")
 ) -> list[str]:
     """Vertical bars, one column per count, `height` rows high, and a row of labels below: the first at the left, the last at the right,
-    those between at their share of the way.
+    those between at their share of the way. Of labels that have no room beside each other only the outer ones are written, or none.
 
-    The axis names the largest count and 0. A count above 0 is always seen, and one of 0 never.
+    The axis names the largest count and 0. A count above 0 is always seen, and one of 0 never. Rows are at most as wide as the axis,
+    which takes `axis_width` cells, and a cell per count.
     """
     height = max(1, height)
     counts = [max(0, count) for count in counts]
     top = max(counts, default=0)
     names = [f"{top}" if row == height - 1 else "0" if row == 0 else "" for row in range(height)]
-    margin = max(len(f"{top}"), 3)
+    margin = axis_width(counts)
     axis = "|" if ascii else "┤"
     rows = [
-        f"{names[row]:>{margin}} {axis}" + "".join(_bar_cell(count, top, row, height, ascii) for count in counts)
+        f"{names[row]:>{margin - 2}} {axis}" + "".join(_bar_cell(count, top, row, height, ascii) for count in counts)
         for row in range(height)
     ]
-    return [row.rstrip() for row in reversed(rows)] + [" " * (margin + 2) + _label_row(labels, len(counts))]
+    return [row.rstrip() for row in reversed(rows)] + [" " * margin + _label_row(labels, len(counts))]
+
+
+def axis_width(counts: Sequence[int]) -> int:
+    """Cells to the left of the first bar of a `histogram`."""
+    return max(len(f"{max(counts, default=0)}"), 3) + 2
 
 
 def interval_strip(
@@ -133,9 +139,11 @@ def _bar_cell(count: int, top: int, row: int, height: int, ascii: bool) -> str:
 
 
 def _label_row(labels: Sequence[str], width: int) -> str:
+    if sum(map(len, labels)) + len(labels) - 1 > width:
+        labels = (labels[0], labels[-1]) if len(labels) > 2 and len(labels[0]) + len(labels[-1]) < width else ()
     row = [" "] * width
     for number, label in enumerate(labels):
         room = max(0, width - len(label))
         at = round(room * number / (len(labels) - 1)) if len(labels) > 1 else 0
-        row[at : at + len(label)] = label[:width]
-    return "".join(row[:width]).rstrip()
+        row[at : at + len(label)] = label
+    return "".join(row).rstrip()

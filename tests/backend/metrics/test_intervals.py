@@ -62,6 +62,17 @@ def test_many_tasks_use_the_limit_of_the_bootstrap() -> None:
     assert (limit.low, limit.high) == pytest.approx((resampled.low, resampled.high), abs=5e-4)
 
 
+def test_the_limit_of_the_bootstrap_stays_within_the_scale() -> None:
+    # One of 2 * 4,001 scores is 0, and the interval reaches 1.96 times the distance of the mean from 1.
+    tasks = [[1.0, 1.0]] * BOOTSTRAP_TASKS + [[1.0, 0.0]]
+    interval = score_interval(tasks)
+    assert interval is not None
+    assert (interval.method, interval.high) == ("normal", 1.0)
+    assert interval.low == pytest.approx(1 - (1 + 1.959963984540054) / (2 * (BOOTSTRAP_TASKS + 1)), rel=1e-6)
+    beyond = score_interval([[10 * score for score in task] for task in tasks])
+    assert beyond is not None and beyond.high > 10
+
+
 def test_scaled() -> None:
     assert Interval(0.1, 0.5, "wilson").scaled(100) == Interval(10.0, 50.0, "wilson")
 

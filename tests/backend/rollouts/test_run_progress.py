@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backend.metrics.intervals import wilson
+from backend.metrics.intervals import Interval, wilson
 from backend.rollouts.run_progress import MOST_FAILURE_CLASSES, OTHER_CLASSES, RunProgress
 from backend.rollouts.run_progress_parts import Phase
 from backend.rollouts.run_progress_scores import TaskOutcomes
@@ -111,6 +111,55 @@ def test_counts_rewards_and_failures() -> None:
 def test_the_interval_of_single_attempts_is_wilsons() -> None:
     progress = fed(*collecting(72), *(finished(task, reward=float(task < 26)) for task in range(72)))
     assert progress.interval() == wilson(26, 72)
+
+
+def test_the_interval_of_a_run_that_is_over_is_that_of_its_summary() -> None:
+    progress = fed(*collecting(4), *(finished(task, rep, reward=float(task > 0)) for task in range(2) for rep in range(2)))
+    assert progress.interval() == Interval(0.0, 1.0, "bootstrap")  # half of the resamples of two tasks are all 0 or all 1
+    progress.fold(summary(BEGAN + 9, 4, 0, 0, 0.45))
+    assert progress.interval() == Interval(0.45 - 0.1, 0.45 + 0.1, "normal")
+    assert progress.mean_reward == 0.45
+    progress.fold(planned(8, BEGAN + 20))
+    assert (progress.mean_reward, progress.interval()) == (0.5, Interval(0.0, 1.0, "bootstrap"))
+
+
+@pytest.mark.parametrize(
+    "scores", [None, [], [3], [{"name": "reward/mean"}], [{"name": "reward/mean", "value": 1.0}] * 2, [{"name": "x", "value": 2}]]
+)
+def test_a_summary_without_one_mean_changes_nothing(scores: Any) -> None:
+    progress = fed(*collecting(2), finished(0), finished(1, reward=0.0))
+    progress.fold(event("run.summary", BEGAN + 2, state="done", scores=scores, scored=2, failed=0))
+    assert (progress.mean_reward, progress.interval()) == (0.5, wilson(1, 2))
+
+
+@pytest.mark.parametrize("interval", [None, 3, {"low": 0.1}, {"low": "x", "high": 1}, {"low": 0.7, "high": 0.1}])
+def test_a_summary_may_have_a_mean_without_an_interval(interval: Any) -> None:
+    row = {"name": "reward/mean", "value": 0.25, "interval": interval}
+    progress = fed(*collecting(2), finished(0), event("run.summary", BEGAN + 2, state="done", scores=[row]))
+    assert (progress.mean_reward, progress.interval()) == (0.25, None)
+
+
+def test_an_interval_that_takes_time_is_computed_once_a_second() -> None:
+    progress = fed(*collecting(9), *(finished(0, rep, reward=float(rep)) for rep in range(2)), finished(1, 0))
+    first = progress.interval(BEGAN + 5.0)
+    progress.feed([finished(1, 1, reward=0.0), finished(2, 0, reward=0.0)])
+    assert progress.interval(BEGAN + 5.9) is first
+    later = progress.interval(BEGAN + 6.0)
+    assert later != first
+    assert progress.interval() == later
+
+
+def test_the_scale_of_the_rewards() -> None:
+    progress = fed(*collecting(3), finished(0, reward=0.5))
+    assert progress.reward_scale == "0-1"
+    progress.fold(finished(1, reward=-0.5))
+    assert progress.reward_scale == "raw"
+
+
+def test_the_time_of_the_latest_event_survives_a_step_of_the_clock() -> None:
+    progress = fed(*collecting(), started(0, at=BEGAN + 10), started(1, at=BEGAN - 3600))
+    assert progress.latest_said == BEGAN - 3600
+    assert progress.elapsed(progress.latest_said) == 10
 
 
 def test_a_scored_rollout_without_a_reward_counts_and_is_not_in_the_mean() -> None:

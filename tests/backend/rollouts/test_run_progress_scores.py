@@ -36,13 +36,54 @@ def test_all_alike_keeps_a_width() -> None:
     assert scores.interval() == wilson(2, 2)
 
 
+def test_few_tasks_have_the_interval_of_the_closing_summary() -> None:
+    # Task means .5, 1, 0: of the 27 resamples of three tasks, 1 has the mean 0 and 1 the mean 1, each more than 2.5 %.
+    tasks = [[1, 0], [1, 1], [0, 0]]
+    interval = scores_of([(task, score) for task, scores in enumerate(tasks) for score in scores]).interval()
+    assert interval is not None
+    assert interval == score_interval(tasks)
+    assert (interval.low, interval.high, interval.method) == (0.0, 1.0, "bootstrap")
+
+
 def test_clustered_interval_by_hand() -> None:
-    # Tasks (1, 0), (1, 1), (0, 0): task means .5, 1, 0; their standard deviation is .5, so the reach is 1.96 * .5 / sqrt(3).
-    interval = scores_of([(0, 1), (0, 0), (1, 1), (1, 1), (2, 0), (2, 0)]).interval()
+    # 50 times the tasks (1, 0), (1, 1), (0, 0): the task means differ from .5 by 0, .5, -.5, so their variance is 100 * .25 / 149.
+    triples = [(0, (1, 0)), (1, (1, 1)), (2, (0, 0))]
+    interval = scores_of([(3 * n + task, score) for n in range(50) for task, scores in triples for score in scores]).interval()
     assert interval is not None
     assert interval.method == "normal"
     assert (interval.low + interval.high) / 2 == pytest.approx(0.5)
-    assert interval.high - 0.5 == pytest.approx(1.959963984540054 * 0.5 / math.sqrt(3))
+    assert interval.high - 0.5 == pytest.approx(1.959963984540054 * math.sqrt(25 / 149) / math.sqrt(150))
+
+
+def test_no_interval_leaves_the_scale_of_the_scores() -> None:
+    # One of 300 repeats failed: the reach is 1.96 / 150 and so three times the distance of the mean from 1.
+    scores = scores_of([(task, float(task + repeat > 0)) for task in range(150) for repeat in range(2)])
+    interval = scores.interval()
+    assert interval is not None and scores.mean is not None
+    assert (interval.method, interval.high) == ("normal", 1.0)
+    assert interval.low == pytest.approx(299 / 300 - 1.959963984540054 * 0.5 / 150)
+    assert scores.within_unit
+    wide = scores_of([(task, 3.0 * (task % 2) - 1) for task in range(150)])
+    assert not wide.within_unit
+    assert wide.interval() is not None
+
+
+@given(st.lists(st.tuples(st.integers(0, 200), st.sampled_from([0.0, 0.25, 0.9, 1.0])), min_size=1, max_size=120))
+def test_an_interval_stays_between_0_and_1_with_its_scores(pairs: list[tuple[int, float]]) -> None:
+    interval = scores_of(pairs).interval()
+    assert interval is None or 0 <= interval.low <= interval.high <= 1
+
+
+def test_tasks_that_wait_for_repeats_have_no_outcome_yet() -> None:
+    scores = TaskScores()
+    assert scores.hold(0) and not scores.hold(0)
+    scores.add(0, 1.0)
+    assert (scores.outcomes(), scores.tasks) == (TaskOutcomes(0, 0, 0), 1)
+    assert scores.interval() == wilson(1, 1)
+    scores.release(0)
+    assert scores.outcomes() == TaskOutcomes(1, 0, 0)
+    scores.release(5)
+    assert scores.outcomes() == TaskOutcomes(1, 0, 0)
 
 
 def test_one_task_of_graded_scores_has_no_interval() -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from pathlib import Path
 
 from backend.rollouts.run_list import RunCache
 from screens.rollouts.following import Handshake, entry_of, follow_run, newest_run, read_whole_run, runs_by_age
-from screens.rollouts.snapshot import RunSnapshot
+from screens.rollouts.snapshot import Reading, RunSnapshot
 from screens.widgets.background import Reporter
-from tests.run_samples import START, live_run
+from tests.run_samples import DEAD_PID, START, live_run
 
 AT = START + 95
 
@@ -49,6 +50,60 @@ def test_the_next_snapshot_waits_until_the_last_was_drawn(tmp_path: Path) -> Non
         thread.join(5)
     assert not thread.is_alive()
     assert time.monotonic() - began < 2
+
+
+def test_what_does_not_run_has_no_running_clock(tmp_path: Path) -> None:
+    live_run(tmp_path, host=os.uname().nodename, pid=DEAD_PID)
+    entry = entry_of(tmp_path / "m_run", "m", AT)
+    soon, later = read_whole_run(entry, AT), read_whole_run(entry, AT + 1140)
+    assert entry.state == "died"
+    assert (soon.elapsed, later.elapsed) == (90, 90)  # until the last event
+    assert [line.seconds for line in later.in_flight] == [68, 67]  # sent 22 and 23 s after the start
+    assert [line.last_sign_seconds for line in later.in_flight] == [0, 67]
+    assert (later.rate, later.eta) == (None, None)
+    assert sum(later.rate_series) > 0
+    assert later.now == AT + 1140  # ages go on
+
+
+def test_a_run_whose_record_says_when_it_ended(tmp_path: Path) -> None:
+    live_run(tmp_path, state="stopped")
+    shot = read_whole_run(entry_of(tmp_path / "m_run", "m", AT), AT + 1140)
+    assert shot.elapsed == 252
+
+
+def test_a_run_that_goes_on_has_running_clocks(tmp_path: Path) -> None:
+    live_run(tmp_path)
+    entry = entry_of(tmp_path / "m_run", "m", AT)
+    assert read_whole_run(entry, AT + 1140).elapsed == 95 + 1140
+
+
+def test_no_moment_of_the_run_is_told_before_all_events_were_read(tmp_path: Path) -> None:
+    live_run(tmp_path, done=1000, total=1200)
+    told: list[RunSnapshot | Reading] = []
+    handshake = Handshake()
+
+    def take(value: RunSnapshot | Reading) -> None:
+        told.append(value)
+        handshake.drawn()
+
+    reporter = Reporter(take)
+    now = [AT]
+
+    def clock() -> float:
+        now[0] += 1
+        return now[0]
+
+    entry = entry_of(tmp_path / "m_run", "m", AT)
+    thread = threading.Thread(target=follow_run, args=(entry, clock, handshake, reporter))
+    thread.start()
+    try:
+        _until(lambda: any(isinstance(value, RunSnapshot) for value in told))
+    finally:
+        reporter.cancel()
+        thread.join(5)
+    assert isinstance(told[0], Reading) and 0 < told[0].share < 1
+    first = next(value for value in told if isinstance(value, RunSnapshot))
+    assert (first.finished_count, first.replayed) == (1000, 1.0)
 
 
 def test_which_run_is_followed(tmp_path: Path) -> None:

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from backend.metrics.intervals import Interval
 from backend.rollouts.run_progress_parts import Phase
-from screens.rollouts import charts, header_lines
+from screens.rollouts import header_lines
 from screens.rollouts.following import entry_of, read_whole_run
 from screens.rollouts.snapshot import RunSnapshot
 from screens.widgets import glyphs
+from screens.widgets.scores import score_text
 from tests.run_samples import START, add_events, live_run
 
 AT = START + 95
@@ -38,10 +40,41 @@ def test_wide(shot: RunSnapshot) -> None:
     assert pace.startswith("rate ")
     assert "in flight 2/4" in pace
     assert "failures 1" in pace
-    assert score.startswith("reward 0.500   95% CI ")
+    assert score.startswith("reward 0.500   95% CI [0.")
     assert "n=11 scored" in score
     assert "(0.458 with failures as 0)" in score  # 5.5 of 12
     assert servers.startswith("servers  mcqa_resources_server ")
+
+
+def test_a_minus_sign_and_a_range_do_not_run_together(shot: RunSnapshot) -> None:
+    raw = replace(shot, mean=0.57, interval=Interval(-0.391, 1.531, "normal"), reward_scale="raw")
+    assert texts(raw)[2].startswith("reward 0.57   95% CI [-0.391, 1.53]   n=11 scored")
+    assert texts(raw, 76, narrow=True)[2] == "reward 0.57   CI [-0.391, 1.53]   n=11"
+    alone = replace(shot, interval=None)
+    assert texts(alone, 76, narrow=True)[2] == "reward 0.500   n=11"
+
+
+def test_the_closing_summary_has_the_last_word(tmp_path: Path) -> None:
+    """The same mean and interval as Results shows, in the same words."""
+    live_run(tmp_path, done=12, total=12, state="done")
+    row = {
+        "agent": "first_steps_agent",
+        "name": "reward/mean",
+        "value": 0.458,
+        "scale": "0-1",
+        "interval": {"low": 0.212, "high": 0.7},
+    }
+    summary = {"type": "run.summary", "state": "done", "scores": [row], "scored": 11, "failed": 1, "missing": 0, "t": START + 91}
+    add_events(tmp_path / "m_run", [summary])
+    shown = texts(snapshot(tmp_path))[2]
+    assert shown.startswith("reward 0.458   95% CI [0.21, 0.70]")
+    headline = entry_of(tmp_path / "m_run", "m", AT).headline
+    assert score_text(headline) == "0.458 [0.21, 0.70]"
+
+
+def test_what_has_no_room_is_left_out(shot: RunSnapshot) -> None:
+    assert texts(shot, 60)[2].endswith("n=11 scored")
+    assert all(len(line) <= 60 for line in texts(shot, 60)[:3])
 
 
 def test_narrow_fits(shot: RunSnapshot) -> None:
@@ -83,11 +116,3 @@ def test_an_endpoint_that_does_not_answer(tmp_path: Path) -> None:
     assert header_lines.state_word(replace(shot, phase=Phase.WAITING, servers=ready, endpoints=())) == "servers ready"
     starting = (replace(shot.servers[0], state="starting"), *ready)
     assert header_lines.state_word(replace(shot, phase=Phase.WAITING, servers=starting)) == "waiting for servers"
-
-
-def test_charts(shot: RunSnapshot) -> None:
-    lines = charts.reward_chart(shot, 9).plain.splitlines()
-    assert lines[-2:] == ["11 tasks with a score:", "all-pass 4 · all-fail 4 · mixed 3"]
-    assert len(lines) == 9
-    assert "p50" in charts.tokens_and_times(shot, 36).plain
-    assert charts.failures_title(shot) == "1 of 12 (8.3 %)"

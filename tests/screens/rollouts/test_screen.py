@@ -7,24 +7,30 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 from textual.pilot import Pilot
 from textual.widgets import Static
 
 from backend.rollouts.run_entry import RunEntry
 from gym_tui.app import WorkbenchApp
+from screens.rollouts import following_screen
 from screens.rollouts import screen as screen_module
-from screens.rollouts.following import newest_run
+from screens.rollouts.following import Handshake, follow_run, newest_run
 from screens.rollouts.log_pane import LogPane
 from screens.rollouts.screen import RolloutsScreen
+from screens.rollouts.snapshot import Reading
 from screens.rollouts.stream_rows import FinishedRows
+from screens.widgets.background import Reporter
 from screens.widgets.pane import Pane, PaneState
 from screens.widgets.virtual_list import VirtualList
+from screens.widgets.workbench import FIRST_RUN, Target
 from tests.run_samples import DEAD_PID, START, add_events, finished, live_run, started, write_run_record
 from tests.workbench import NARROW, WIDE, heartbeat, settle, text_of, workbench
 
@@ -243,6 +249,20 @@ async def test_a_died_run_says_how_to_resume(tmp_path: Path, commands: Commands)
         assert commands.prefilled == [command]
 
 
+async def test_a_first_run_gets_an_output_that_is_free(tmp_path: Path, commands: Commands) -> None:
+    app = workbench(tmp_path, "rollouts", now=AT)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("r")
+        Path("results").mkdir()
+        for name in ("first_steps.jsonl", "first_steps-2.jsonl"):
+            Path("results", name).touch()
+            await pilot.press("r")
+        assert commands.prefilled[0] == FIRST_RUN
+        outputs = [text.rpartition(" ")[2] for text in commands.prefilled]
+        assert outputs == ["results/first_steps.jsonl", "results/first_steps-2.jsonl", "results/first_steps-3.jsonl"]
+
+
 async def test_a_run_that_is_killed_while_one_looks_on(tmp_path: Path) -> None:
     process = idle_process()
     now = time.time()
@@ -311,6 +331,133 @@ async def test_the_key_bar_says_what_is_possible(tmp_path: Path) -> None:
         assert "Cancel" not in text_of(app).splitlines()[-1]
 
 
+@pytest.mark.parametrize("state", ["done", "stopped"])
+async def test_the_key_bar_of_a_run_that_was_over_from_the_start(tmp_path: Path, state: str) -> None:
+    path = live_run(tmp_path, state=state)
+    app = workbench(path, "rollouts", now=AT)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot, lambda: f"m.jsonl · {state}" in text_of(app))
+        bar = text_of(app).splitlines()[-1]
+        assert "R Resume" in bar
+        assert "Cancel" not in bar and "Pause" not in bar
+
+
+async def test_the_key_bar_follows_the_run_that_is_followed(tmp_path: Path) -> None:
+    live_run(tmp_path, stem="over", state="done", started_at=START)
+    live_run(tmp_path, stem="going", started_at=START + 1)
+    app = workbench(tmp_path, "rollouts", now=AT)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot, lambda: "going.jsonl · running" in text_of(app))
+        assert "x Cancel" in text_of(app).splitlines()[-1]
+        await pilot.press("right_square_bracket")
+        await settle(pilot, lambda: "over.jsonl · done" in text_of(app))
+        assert "R Resume" in text_of(app).splitlines()[-1]
+        await pilot.press("left_square_bracket")
+        await settle(pilot, lambda: "going.jsonl · running" in text_of(app))
+        assert "x Cancel" in text_of(app).splitlines()[-1]
+
+
+async def test_a_run_that_ends_while_the_view_is_paused(tmp_path: Path) -> None:
+    live_run(tmp_path)
+    app = workbench(tmp_path, "rollouts", now=AT)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("p")
+        add_events(tmp_path / "m_run", [{"type": "run.ended", "state": "stopped", "error": None, "t": START + 94}])
+        await settle(pilot, lambda: screen_of(pilot)._waiting is not None)
+        assert "x Cancel" in text_of(app).splitlines()[-1]
+        await pilot.press("p")
+        await settle(pilot, lambda: "R Resume" in text_of(app).splitlines()[-1])
+
+
+async def test_nothing_is_drawn_of_a_run_that_is_still_being_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = threading.Event()
+
+    def slow(_entry: object, _clock: object, handshake: Handshake, reporter: Reporter) -> None:
+        assert handshake.take()
+        reporter.tell(Reading(0.4))
+        held.wait(20)
+        follow_run(_entry, _clock, handshake, reporter)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(following_screen, "follow_run", slow)
+    live_run(tmp_path, state="stopped")
+    app = workbench(tmp_path, "rollouts", now=AT)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot, lambda: "reading the events of the run 40 %" in text_of(app), idle=False)
+        shown = text_of(app)
+        assert "m.jsonl" in shown and "scored" not in shown and "sent" not in shown and "eta" not in shown
+        assert {pane.state for pane in screen_of(pilot).content_panes()} == {PaneState.LOADING}
+        assert "R Resume" in shown.splitlines()[-1]
+        held.set()
+        await settle(pilot, lambda: "12 / 40" in text_of(app))
+        assert "reading the events" not in text_of(app)
+
+
+async def test_another_run_may_be_chosen_while_one_is_being_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stuck(entry: RunEntry, clock: Any, handshake: Handshake, reporter: Reporter) -> None:
+        if entry.paths.rollouts.stem == "large":
+            reporter.wait(60)
+        else:
+            follow_run(entry, clock, handshake, reporter)
+
+    monkeypatch.setattr(following_screen, "follow_run", stuck)
+    live_run(tmp_path, stem="large", started_at=START + 9)
+    path = live_run(tmp_path, stem="small", state="done")
+    app = workbench(tmp_path, "rollouts", now=AT)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot, lambda: screen_of(pilot).entry is not None, idle=False)
+        app.open_screen("rollouts", Target(path))
+        await settle(pilot, lambda: "small.jsonl · done" in text_of(app))
+
+
+SIZES = [(100, 24), (100, 30), (103, 20), (104, 36), (110, 30), (117, 24), (118, 30), (100, 16), (200, 50), (60, 16), (72, 20)]
+
+
+@pytest.mark.parametrize("ascii", [False, True], ids=["unicode", "ascii"])
+async def test_everything_fits_its_pane(tmp_path: Path, ascii: bool) -> None:
+    live_run(tmp_path, done=40, total=40, state="done")
+    app = workbench(tmp_path, "rollouts", now=AT, ascii=ascii)
+    async with app.run_test(size=SIZES[0]) as pilot:
+        await settle(pilot)
+        screen = screen_of(pilot)
+        for size in SIZES:
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            for name in ("reward-chart", "token-chart", "numbers"):
+                static = screen.query_one(f"#{name}", Static)
+                if static.region:
+                    texts = str(static.content).splitlines()
+                    if name != "numbers":
+                        assert len(texts) <= static.content_size.height, (size, name)
+                        assert max(map(cell_len, texts)) <= static.content_size.width, (size, name)
+            body = screen.query_one("#body").region
+            assert all(pane.region.bottom <= body.bottom for pane in screen.panes() if pane.region), size
+            stream_list = screen.query_one("#finished-list", VirtualList)
+            assert stream_list.size.height >= 2, size  # the header and a row
+
+
+async def test_the_histogram_shows_what_is_asked_for(tmp_path: Path) -> None:
+    live_run(tmp_path)
+    app = workbench(tmp_path, "rollouts", now=AT)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        pane = screen_of(pilot).query_one("#rewards", Pane)
+        assert pane.heading == "Reward"
+        await pilot.press("h")
+        await settle(pilot)
+        assert pane.heading == "Output tokens"
+        assert "12 rollouts, p50" in text_of(app)
+        assert await pilot.click("#reward-chart", offset=(1 + 5, 2))  # the bar of the fewest tokens: 30 of the failed rollout
+        await settle(pilot)
+        assert stream(pilot) == [(5, 0, 0)]
+        await pilot.press("escape", "h")
+        await settle(pilot)
+        assert pane.heading == "Time"
+        await pilot.press("h")
+        await settle(pilot)
+        assert pane.heading == "Reward"
+
+
 async def test_steps_through_the_runs(tmp_path: Path) -> None:
     for number, stem in enumerate(("first", "second", "third")):
         live_run(tmp_path, stem=stem, state="done", started_at=START + number)
@@ -377,7 +524,7 @@ async def test_charts_that_come_into_view_with_a_larger_terminal_are_drawn(tmp_p
         app.open_screen("rollouts")
         await settle(pilot, lambda: "11 scored" in text_of(app))
         chart = str(screen_of(pilot).query_one("#reward-chart", Static).content)
-        assert "┤" in chart and "11 tasks with a score" in chart
+        assert "┤" in chart and "11 tasks done, with a score:" in chart
         assert len(chart.splitlines()) == screen_of(pilot).query_one("#rewards", Pane).content_size.height
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from screens.widgets.plots import h_bar, histogram, interval_strip, progress_bar, sparkline
+from screens.widgets.plots import axis_width, h_bar, histogram, interval_strip, progress_bar, sparkline
 
 _ANY_NUMBER = st.one_of(st.none(), st.floats())
 
@@ -74,6 +74,21 @@ def test_histogram_shows_small_counts_and_not_those_of_zero() -> None:
 def test_histogram_of_nothing() -> None:
     assert histogram([], 2, labels=("0", "1")) == ["  0 ┤", "  0 ┤", "     "]
     assert histogram([0, 0], 1, labels=()) == ["  0 ┤", "     "]
+
+
+def test_labels_without_room_beside_each_other_are_left_out() -> None:
+    assert histogram([1] * 11, 1, labels=("0.0", "0.5", "1.0"))[-1] == "     0.0 0.5 1.0"
+    assert histogram([1] * 10, 1, labels=("0.0", "0.5", "1.0"))[-1] == "     0.0    1.0"
+    assert histogram([1] * 6, 1, labels=("0.0", "0.5", "1.0"))[-1].strip() == ""
+
+
+@given(
+    counts=st.lists(st.integers(0, 10**9), max_size=40),
+    labels=st.lists(st.text("0123456789.", max_size=20), max_size=4),
+    ascii=st.booleans(),
+)
+def test_histograms_are_as_wide_as_their_axis_and_bars(counts: list[int], labels: list[str], ascii: bool) -> None:
+    assert max(map(cell_len, histogram(counts, 3, ascii, labels))) <= axis_width(counts) + len(counts)
 
 
 def test_interval_strip() -> None:
