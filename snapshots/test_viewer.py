@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from textual.pilot import Pilot
 from gym_tui.app import WorkbenchApp
 from screens.viewer.screen import ViewerScreen
 from screens.widgets.filter_box import FilterBox
-from tests.rollout_samples import write_samples
+from tests.rollout_samples import record, write_samples
 from tests.run_samples import live_run
 from tests.workbench import NARROW, WIDE, settle, workbench
 
@@ -62,7 +63,7 @@ def test_conversation(picture: Picture, tmp_path: Path, size: tuple[int, int]) -
 
 
 def test_conversation_light(picture: Picture, tmp_path: Path) -> None:
-    assert picture(viewing(tmp_path, theme="gym-light"), WIDE, ["0 · repeat 1 of 4", "7 tasks"])
+    assert picture(viewing(tmp_path, theme="gym-light"), WIDE, ["0 · repeat 1 of 4", "6 tasks · 1 unreadable"])
 
 
 def test_ascii(picture: Picture, tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ def test_ascii(picture: Picture, tmp_path: Path) -> None:
 
 @SIZES
 def test_list(picture: Picture, tmp_path: Path, size: tuple[int, int]) -> None:
-    assert picture(viewing(tmp_path), size, ["14 rollouts", "timeou", "bad row"], steps=pressing("g"))
+    assert picture(viewing(tmp_path), size, ["13 rollouts · 1", "timeou", "bad row"], steps=pressing("g"))
 
 
 def test_folded(picture: Picture, tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ def test_search(picture: Picture, tmp_path: Path) -> None:
 
 
 def test_filter(picture: Picture, tmp_path: Path) -> None:
-    assert picture(viewing(tmp_path), WIDE, ["3 of 7 tasks"], steps=writing("reward<1", "slash"))
+    assert picture(viewing(tmp_path), WIDE, ["3 of 6 tasks"], steps=writing("reward<1", "slash"))
 
 
 def test_filter_not_understood(picture: Picture, tmp_path: Path) -> None:
@@ -143,7 +144,7 @@ def test_cannot_open(picture: Picture, tmp_path: Path) -> None:
     async def steps(pilot: Pilot[Any]) -> None:
         screen = pilot.app.screen
         assert isinstance(screen, ViewerScreen)
-        screen._open(Path("nothing.jsonl"))
+        screen.open_path(Path("nothing.jsonl"))
         await settle(pilot)
 
     assert picture(workbench(tmp_path, "viewer"), WIDE, ["✗ there is no run nothing.jsonl", "ctrl+r"], steps=steps)
@@ -157,3 +158,18 @@ def test_gone(picture: Picture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         await settle(pilot, lambda: "the file is gone" in "\n".join(pilot.app.screen.lines_on_screen()))  # type: ignore[attr-defined]
 
     assert picture(viewing(tmp_path), WIDE, ["the file is gone"], steps=steps)
+
+
+@SIZES
+def test_lost(picture: Picture, tmp_path: Path, size: tuple[int, int]) -> None:
+    path = live_run(tmp_path, done=6, total=6, state="done", scored=6, failed=0)
+    path.unlink()
+    said = ["✗ the file m.jsonl is gone", "it had written 6", "ctrl+r looks again"]
+    assert picture(workbench(path, "viewer"), size, said, hides=["failed attempts"])
+
+
+def test_rewards_of_all_kinds(picture: Picture, tmp_path: Path) -> None:
+    path = write_samples(tmp_path)
+    with path.open("a") as file:
+        file.write("".join(json.dumps(record(6, repeat, reward, [])) + "\n" for repeat, reward in enumerate((-0.5, 2.0))))
+    assert picture(workbench(path, "viewer"), WIDE, ["■ 1 or more  □ 0 or less  ▒ between", "✗ failed  · no score"])

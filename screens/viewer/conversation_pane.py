@@ -14,6 +14,8 @@ from screens.widgets.pane import Pane
 from screens.widgets.text_blocks import TextBlock
 from screens.widgets.virtual_text import VirtualText
 
+_NO_PAGE = "Rollout"
+"""What the border says when there is none."""
 _FOOT = "j k turn · enter fold · e fold all"
 
 
@@ -28,7 +30,7 @@ class ConversationPane(Pane):
             self.pattern = pattern
 
     def __init__(self, *, id: str, classes: str) -> None:
-        super().__init__("Rollout", id=id, classes=classes)
+        super().__init__(_NO_PAGE, id=id, classes=classes)
         self.page: Page | None = None
         self.raw = False
         self.everywhere = False
@@ -62,6 +64,12 @@ class ConversationPane(Pane):
         self.text.set_blocks(blocks, keep_place=keep_place)
         self.set_heading(title=title)
         self._draw_turn()
+
+    def clear_page(self) -> None:
+        """Forget the page, and what the border says of it."""
+        self.page, self._beside, self._state_of_search = None, "", ""
+        self.text.set_blocks((), keep_place=False)
+        self.set_heading(_NO_PAGE, "", "")
 
     def say_beside(self, text: str) -> None:
         """What stands at the right of the border, before the turn."""
@@ -120,6 +128,8 @@ class ConversationPane(Pane):
         foot = _FOOT
         if self._state_of_search:
             foot = self._state_of_search
+        elif self.page is None:
+            foot = ""
         elif self.pattern:
             more = "" if self.text.search_finished else "+"
             foot = f"hit {count(number)} of {count(total)}{more} · n N" if total else f"not found{' yet' if more else ''}"

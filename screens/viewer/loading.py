@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from backend.errors import GymError
-from backend.io.result_paths import ResultPaths
 from backend.rollouts.rollout_file import RolloutFile
 from backend.rollouts.rollout_query import Query, Sort
 from backend.rollouts.rollout_search import Needle, RowTexts
 from backend.rollouts.rollout_tasks import TaskGroups
-from backend.rollouts.run_entry import DIED, DONE, FAILED, STOPPED, read_run
 from backend.rollouts.run_list import locate_run
 from screens.viewer.listing import Listing, RolloutListing, TaskListing, order_tasks
+from screens.viewer.missing import NoRolloutYet, NotThere
+from screens.viewer.tally import Tally
 from screens.widgets.background import Reporter
 
 FIRST_SLICE, SLICE = 0.02, 0.08
@@ -24,7 +25,6 @@ REPORT_EVERY = 0.25
 _GIVE_WAY = 0.02
 """Seconds of rest after a report: the loop draws it sooner when nobody else wants the interpreter."""
 FOLLOW_EVERY = 0.5
-_ENDS = {DONE: "the run is done", STOPPED: "the run was stopped", FAILED: "the run failed", DIED: "the run died"}
 _NEIGHBOURS = 8
 """Rows are read together when another one that is listed is among the next so many."""
 _ROWS_PER_CLOCK = 16
@@ -44,20 +44,6 @@ class Progress:
     torn_bytes: int = 0
     gone: bool = False
     """The file is not there any more; what was read of it stays."""
-
-
-class NoRolloutYet(GymError):
-    """A run whose file of rollouts is not there: it has not come so far, or never will."""
-
-    def __init__(self, paths: ResultPaths) -> None:
-        run = read_run(paths)
-        failed = ", only failed attempts" if paths.failures.exists() else ""
-        end = _ENDS.get(run.state)
-        super().__init__(f"{end} without a rollout{failed}" if end else f"no rollout yet{failed}")
-        self.rollouts = paths.rollouts
-        self.is_over = end is not None
-        self.reason = run.error or ""
-        """Why the run ended, if it said so."""
 
 
 class OpenFile:
@@ -104,9 +90,26 @@ class OpenFile:
                 before = progress
 
 
+def open_or_miss(path: Path) -> OpenFile | NoRolloutYet | NotThere | None:
+    """The file that `path` means, or what is known of one that is not there; None for a folder that is no run.
+
+    Raises `GymError` when there is something that cannot be opened.
+    """
+    try:
+        return OpenFile(path)
+    except NoRolloutYet as early:
+        return early
+    except GymError as error:
+        if path.is_dir():
+            return None
+        if os.path.exists(path):
+            raise
+        return NotThere(path, error)
+
+
 def wait_for(path: Path, reporter: Reporter) -> None:
     """Wait until there is a file, or until cancelled."""
-    while not path.exists() and reporter.wait(FOLLOW_EVERY):
+    while not os.path.exists(path) and reporter.wait(FOLLOW_EVERY):
         pass
 
 
@@ -128,8 +131,21 @@ class Listed:
     order: Order
     progress: Progress
     groups: TaskGroups
+    tally: Tally
+    unreadable: int
+    """How many entries stand for rows that are no rollout."""
     seconds: float
     """How long it took: the next one can wait in proportion."""
+
+    @property
+    def total(self) -> int:
+        """How many tasks or rollouts there are."""
+        return self.listing.total - len(self.tally.unreadable)
+
+    @property
+    def shown(self) -> int:
+        """How many of them are listed."""
+        return len(self.listing) - self.unreadable
 
     @property
     def is_narrowed(self) -> bool:
@@ -142,8 +158,11 @@ class Listed:
         return self.order.query.sort or self.order.sort
 
 
-def make_listing(file: RolloutFile, order: Order, progress: Progress, reporter: Reporter) -> Listed:
-    """The list for an order; with words in it, which are searched in the rows' text, tells from time to time which part was searched."""
+def make_listing(file: RolloutFile, order: Order, progress: Progress, reporter: Reporter, before: Tally | None = None) -> Listed:
+    """The list for an order; with words in it, which are searched in the rows' text, tells from time to time which part was searched.
+
+    With the tally of `before`, rows that it has are not counted again.
+    """
     begun = time.monotonic()
     sort = order.query.sort or order.sort
     rows = None
@@ -159,7 +178,9 @@ def make_listing(file: RolloutFile, order: Order, progress: Progress, reporter: 
         listing = TaskListing(file, groups, chosen)
     else:
         listing = RolloutListing(file, range(len(file)) if rows is None else rows)
-    return Listed(listing, order, progress, groups, time.monotonic() - begun)
+    tally = (before if before is not None and before.keys is groups.keys else Tally(groups.keys)).grown(groups.scanned)
+    unreadable = sum(row in listing for row in tally.unreadable)
+    return Listed(listing, order, progress, groups, tally, unreadable, time.monotonic() - begun)
 
 
 def row_of_line(file: RolloutFile, line: int) -> int | None:

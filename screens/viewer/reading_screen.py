@@ -1,60 +1,38 @@
-"""The part of the viewer that has a file open: reads it, follows it, and shows the row that is asked for."""
+"""The part of the viewer that shows one row of a file: the one that is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-
 from textual import events
-from textual.binding import Binding
-from textual.containers import Horizontal
-from textual.widget import Widget
 
-from backend.errors import GymError
 from backend.rollouts.rollout_keys import SUPERSEDED
 from backend.rollouts.rollout_tasks import TaskGroups, TaskRows
 from screens.viewer.conversation import Page, raw_blocks, read_page, repeats_line
-from screens.viewer.conversation_pane import ConversationPane
-from screens.viewer.diff_view import DiffView
+from screens.viewer.file_screen import FileScreen
 from screens.viewer.listing import outcome_at
-from screens.viewer.loading import NoRolloutYet, OpenFile, Progress, row_of_line, row_of_task, wait_for
+from screens.viewer.loading import row_of_line, row_of_task
 from screens.viewer.repeat_strip import sign_of, strip_text
-from screens.viewer.side_panes import SidePanes
 from screens.viewer.task_pane import TaskPane
-from screens.widgets import glyphs
 from screens.widgets.background import Failure, Reporter
 from screens.widgets.formatting import count, score
 from screens.widgets.text_blocks import TextBlock
 from screens.widgets.workbench import Target
-from screens.widgets.workbench_screen import WorkbenchScreen
 
 PAGE_PAUSE = 0.12
 """Seconds between two rollouts that are read while the cursor runs."""
 SLOW_ROW = 1 << 20
 """Bytes of a row from which on the border says that it is being read."""
 _SQUARES_WIDTH = 24
-_HOW_TO_OPEN = ":open FILE opens a file of rollouts or a run folder; on the Results screen enter opens a run"
-_AGAIN = "ctrl+r reads it again"
 
 
-class ReadingScreen(WorkbenchScreen):
+class ReadingScreen(FileScreen):
     """A file and one of its rows. Verbs are added by the subclass."""
-
-    CSS_PATH = "viewer.tcss"
-    AUTO_FOCUS = ""
-    PANES = ("tasks", "conversation", "reward", "facts")
 
     def __init__(self) -> None:
         super().__init__()
-        self._path: Path | None = None
-        self._file: OpenFile | None = None
         self._wanted: Target | None = None
         """A place that was asked for and is not found yet."""
         self._wanted_again = False
         """Whether it is only what was on show before the file was read anew."""
-        self._awaited: Path | None = None
-        """The file of a run that has no rollout yet."""
-        self._progress: Progress | None = None
         self._groups: TaskGroups | None = None
         self._row: int | None = None
         """The row of the file that is on show, or on its way."""
@@ -64,27 +42,8 @@ class ReadingScreen(WorkbenchScreen):
         self._resting = False
         self._loading_row: int | None = None
 
-    def compose_body(self) -> Iterable[Widget]:
-        with Horizontal(id="viewer-main"):
-            yield TaskPane(id="tasks", classes="-solo")
-            yield ConversationPane(id="conversation", classes="-solo -current")
-            yield SidePanes(id="side")
-        yield DiffView(id="diff")
-
-    @property
-    def tasks(self) -> TaskPane:
-        return self.query_one(TaskPane)
-
-    @property
-    def conversation(self) -> ConversationPane:
-        return self.query_one(ConversationPane)
-
-    @property
-    def diff(self) -> DiffView:
-        return self.query_one(DiffView)
-
     def on_mount(self) -> None:
-        self._show_empty("no file is open")
+        self.show_no_file("no file is open")
         (self.conversation.text if self.has_class("-narrow") else self.tasks.rows).focus()
 
     def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
@@ -96,7 +55,7 @@ class ReadingScreen(WorkbenchScreen):
     def on_resize(self, event: events.Resize) -> None:
         self.call_after_refresh(self._draw_title)
 
-    # The file
+    # What is asked for
 
     def show_target(self, target: Target) -> None:
         self._wanted = target if target.line is not None or target.task is not None else None
@@ -107,7 +66,7 @@ class ReadingScreen(WorkbenchScreen):
         if self._file is not None and target.path == self._path:
             self._seek()
         else:
-            self._open(target.path)
+            self.open_path(target.path)
 
     def go_to(self, text: str) -> bool:
         """Go to a line of the rollouts file; False when `text` is no number."""
@@ -122,131 +81,16 @@ class ReadingScreen(WorkbenchScreen):
 
     def action_reload(self) -> None:
         if self._path is not None:
-            if self._page is not None:
-                self._wanted, self._wanted_again = Target(self._path, line=self._page.place.line), True
-            self._open(self._path)
+            if self._file is not None and self._row is not None:
+                self._wanted, self._wanted_again = Target(self._path, line=self._file.rollouts.place(self._row).line), True
+            self.open_path(self._path)
 
-    def _open(self, path: Path) -> None:
-        self.background.stop_all()
-        self._path, self._file, self._progress, self._groups, self._awaited = path, None, None, None, None
-        self._row = self._page = self._page_row = self._loading_row = None
-        self._say_file()
-        self.tasks.show_loading(f"opening {self.workbench.shown_path(path)}")
-        self.conversation.show_loading("opening")
+    def forget_rows(self) -> None:
+        self._row = self._page = self._page_row = self._loading_row = self._groups = None
 
-        def work(_reporter: Reporter) -> OpenFile | NoRolloutYet | None:
-            try:
-                return OpenFile(path)
-            except NoRolloutYet as early:
-                return early
-            except GymError:
-                if path.is_dir():
-                    return None
-                raise
-
-        self.background.start("open", work, done=self._opened, failed=self._open_failed)
-
-    def _say_file(self) -> None:
-        if self._path is not None:
-            self.say_command(
-                note=f"reading {self.workbench.shown_path(self._path)} {glyphs.current().nothing} this screen starts nothing"
-            )
-
-    def _opened(self, file: OpenFile | NoRolloutYet | None) -> None:
-        if file is None:
-            self._show_empty("this folder is no run")
-            return
-        if isinstance(file, NoRolloutYet):
-            self._await_rollouts(file)
-            return
-        self._file = file
-        self.tasks.open_file(file, file.rollouts.paths.rollouts.name)
-        self.tasks.show_ready()
-        self.background.start("index", file.read_all, done=self._all_read, failed=self._open_failed, partly=self._read_so_far)
-
-    def _await_rollouts(self, early: NoRolloutYet) -> None:
-        """Say that a run has no rollout yet, or that it ended without one, and open it when it has: it may be resumed."""
-        self._awaited = early.rollouts
-        if early.is_over:
-            self.tasks.show_empty(early.message, f"{self._shown_key('app.results')} tells more of it")
-            self.conversation.show_empty(early.message, early.reason)
-        else:
-            self.tasks.show_empty(early.message, f"rollouts appear as they are written; {self._how_to_follow()}")
-            self.conversation.show_empty("there is no rollout yet", self._how_to_follow())
-        self.query_one(SidePanes).show_nothing()
-        self._wait_for_file()
-
-    def _how_to_follow(self) -> str:
-        return f"{self._shown_key('app.rollouts')} follows the run live"
-
-    def _shown_key(self, action: str) -> str:
-        return self.app.get_key_display(Binding(self._first_key(action), ""))
-
-    def _wait_for_file(self) -> None:
-        path, awaited = self._path, self._awaited
-        if path is not None and awaited is not None and self.is_current:
-            self.background.start(
-                "follow", lambda reporter: wait_for(awaited, reporter), done=lambda _none: self._open(path),
-                failed=self._open_failed, endless=True,
-            )  # fmt: skip
-
-    def _open_failed(self, failure: Failure) -> None:
-        self.tasks.show_failure(failure, _AGAIN)
-        self.conversation.show_empty("nothing is open", _HOW_TO_OPEN)
-
-    def _show_empty(self, why: str) -> None:
-        self._path = self._file = self._awaited = None
-        self.tasks.show_empty(why, _HOW_TO_OPEN)
-        self.conversation.show_empty(why, _HOW_TO_OPEN)
-        self.query_one(SidePanes).show_nothing()
-        self.say_command(note="this screen reads files and starts nothing")
-
-    def _read_so_far(self, progress: Progress) -> None:
-        before, self._progress = self._progress, progress
-        if before is not None and before.generation != progress.generation and self._path is not None:
-            self.workbench.tell(f"{self.workbench.shown_path(self._path)} was replaced and is read anew", "warning")
-            self._open(self._path)
-            return
-        self.tasks.read_so_far(progress, final=progress.complete and not (before is not None and before.complete))
-        if progress.gone:
-            self.tasks.show_stale("the file is gone")
-        elif not progress.rows and progress.complete:
-            self._say_no_rows(progress)
-        else:
-            self.tasks.show_ready()
+    def rows_read(self) -> None:
         if self._wanted is not None:
             self._seek()
-
-    def _say_no_rows(self, progress: Progress) -> None:
-        assert self._path is not None
-        unfinished = f", {count(progress.torn_bytes)} bytes of an unfinished row" if progress.torn_bytes else ""
-        live = f"; {self._how_to_follow()}" if self._file is not None and self._file.is_run else ""
-        self.tasks.show_empty(
-            f"0 rows in {self.workbench.shown_path(self._path)}{unfinished}", f"new rows appear as they are written{live}"
-        )
-        self.conversation.show_empty("there is no rollout yet")
-
-    def _all_read(self, progress: Progress) -> None:
-        self._read_so_far(progress)
-        self._follow()
-
-    def _follow(self) -> None:
-        file, progress = self._file, self._progress
-        if file is not None and progress is not None and progress.complete and self.is_current:
-            self.background.start(
-                "follow", lambda reporter: file.follow(reporter, progress), done=lambda _none: None, failed=self._follow_failed,
-                partly=self._read_so_far, endless=True,
-            )  # fmt: skip
-
-    def _follow_failed(self, failure: Failure) -> None:
-        self.tasks.show_stale(failure.message)
-
-    def on_screen_suspend(self) -> None:
-        self.background.stop("follow")
-
-    def on_screen_resume(self) -> None:
-        self._follow()
-        self._wait_for_file()
 
     # Which rollout is on show
 
@@ -256,6 +100,7 @@ class ReadingScreen(WorkbenchScreen):
         if self._row is None and self._wanted is None and len(event.listed.listing):
             self.select(event.listed.listing.rows_at(0)[0])
         self._draw_title()
+        self.relisted()
 
     def on_task_pane_chosen(self, event: TaskPane.Chosen) -> None:
         event.stop()
@@ -307,8 +152,10 @@ class ReadingScreen(WorkbenchScreen):
         self.page_shown()
 
     def _page_failed(self, failure: Failure) -> None:
-        self._page_row = None
-        self.conversation.show_failure(failure, _AGAIN)
+        self._page = self._page_row = None
+        self.conversation.clear_page()
+        self.side.show_nothing()
+        self.conversation.show_failure(failure, self.how_to_retry)
 
     def _seek(self) -> None:
         """Look for the place that was asked for; as long as the file is not read to its end it may still come."""
@@ -340,6 +187,9 @@ class ReadingScreen(WorkbenchScreen):
         listing = self.tasks.listing
         if self._row is None and listing is not None and len(listing):
             self.select(listing.rows_at(0)[0])
+
+    def relisted(self) -> None:
+        """There is another listing."""
 
     def page_shown(self) -> None:
         """A page has come on screen."""
@@ -390,7 +240,7 @@ class ReadingScreen(WorkbenchScreen):
             outcomes = [outcome_at(self._file.rollouts.keys, row) for row in entry.rows]
             squares = strip_text(outcomes, current, _SQUARES_WIDTH).strip() if self.has_class("-narrow") else ""
         self.conversation.say_beside(squares)
-        self.query_one(SidePanes).show_page(page, strip)
+        self.side.show_page(page, strip)
 
     def _reward_word(self, row: int) -> str:
         assert self._file is not None

@@ -46,10 +46,21 @@ def sign_of(outcome: Outcome) -> str:
     }[outcome]
 
 
-def legend() -> str:
-    """What the squares mean."""
+def legend(width: int = 80, *, more: bool = False, negative: bool = False, unscored: bool = False) -> str:
+    """What the squares mean, in lines of at most `width` cells: also for rewards above 1, below 0, and rollouts without one, where there are such."""
     signs = glyphs.current()
-    return f"{signs.full} 1  {signs.empty} 0  {signs.between} between  {signs.failed} failed"
+    entries = [
+        f"{signs.full} 1{' or more' if more else ''}",
+        f"{signs.empty} 0{' or less' if negative else ''}",
+        f"{signs.between} between",
+        f"{signs.failed} failed",
+        *([f"{signs.neutral} no score"] if unscored else []),
+    ]
+    lines = [entries[0]]
+    for entry in entries[1:]:
+        line = f"{lines[-1]}  {entry}"
+        lines[-1:] = [line] if len(line) <= width else [lines[-1], entry]
+    return "\n".join(lines)
 
 
 def strip_text(outcomes: Sequence[Outcome], current: int | None, width: int) -> str:

@@ -10,10 +10,10 @@ from backend.io.text import clean_line
 from screens.viewer.conversation import Page, json_text, read_page
 from screens.viewer.conversation_pane import ConversationPane
 from screens.viewer.diff_view import DiffSide
-from screens.viewer.listing import PROBLEMS, find_problem, step
 from screens.viewer.loading import Searched, search_all, search_listed
 from screens.viewer.pager import run_pager, write_record
-from screens.viewer.reading_screen import ReadingScreen, outcome_text, repeat_name
+from screens.viewer.reading_screen import outcome_text, repeat_name
+from screens.viewer.stepping_screen import SteppingScreen
 from screens.widgets.background import Failure, Reporter
 from screens.widgets.formatting import count
 from screens.widgets.key_table import KEYS, bindings
@@ -25,7 +25,7 @@ _DIFF_KEYS = ("diff.next", "diff.swap", "diff.fold_equal", "viewer.diff", "scree
 _DIFF_ACTIONS = frozenset(key.action for key in KEYS if key.scope == "diff")
 
 
-class ViewerScreen(ReadingScreen):
+class ViewerScreen(SteppingScreen):
     """Reads; starts nothing."""
 
     SCREEN_NAME = "viewer"
@@ -34,13 +34,10 @@ class ViewerScreen(ReadingScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._problem = next(iter(PROBLEMS))
         self._other: int | None = None
         """The row beside which the present one is compared."""
         self._copied_from: object = None
         self._copies = 0
-        self._problems_to_go = 0
-        """Steps to problems that are asked for and not taken yet; below 0 back."""
         self._sought_hit: tuple[int, str] | None = None
         """The row that is on its way because a text was found in it, and the text."""
         self._hits_to_go = 0
@@ -61,7 +58,12 @@ class ViewerScreen(ReadingScreen):
         """While two repeats are compared, the keys of the diff come before those of the viewer that are the same."""
         return self.is_comparing if action in _DIFF_ACTIONS else super().check_action(action, parameters)
 
+    def forget_rows(self) -> None:
+        super().forget_rows()
+        self._sought_hit, self._hits_to_go = None, 0
+
     def page_shown(self) -> None:
+        super().page_shown()
         if self._sought_hit is None or self._page_row != self._row:
             return
         row, pattern = self._sought_hit
@@ -86,83 +88,6 @@ class ViewerScreen(ReadingScreen):
                 self.conversation.say_search("")
                 return opened.clear_and_close()
         return False
-
-    def action_next_rollout(self) -> None:
-        self._step(1)
-
-    def action_previous_rollout(self) -> None:
-        self._step(-1)
-
-    def _step(self, by: int) -> None:
-        listing = self.tasks.listing
-        row = step(listing, self._row, by) if listing is not None else None
-        if row is None:
-            self.workbench.tell("this is the last rollout" if by > 0 else "this is the first rollout")
-        else:
-            self._leave_diff_for(row)
-
-    def _leave_diff_for(self, row: int) -> None:
-        self.leave_comparison()
-        self.select(row)
-
-    def action_next_repeat(self) -> None:
-        self._step_repeat(1)
-
-    def action_previous_repeat(self) -> None:
-        self._step_repeat(-1)
-
-    def _step_repeat(self, by: int) -> None:
-        entry = self._entry()
-        if entry is None or self._row not in entry.rows:
-            self.workbench.tell("the repeats of this task are not known yet")
-        elif len(entry.rows) == 1:
-            self.workbench.tell("this task has one repeat")
-        else:
-            rows = [row for row in entry.rows if row == self._row or not self.tasks.hides(row)]
-            if len(rows) == 1:
-                self.workbench.tell("the filter hides the other repeats of this task")
-            else:
-                self._leave_diff_for(rows[(rows.index(self._row) + by) % len(rows)])
-
-    def action_next_problem(self) -> None:
-        self._step_problem(1)
-
-    def action_previous_problem(self) -> None:
-        self._step_problem(-1)
-
-    def _step_problem(self, by: int) -> None:
-        if self.background.works_on("problem"):
-            self._problems_to_go += by
-        else:
-            self._problems_to_go = by
-            self._seek_problem()
-
-    def _seek_problem(self) -> None:
-        listing, opened, current, kind = self.tasks.listing, self._file, self._row, self._problem
-        if listing is None or opened is None or not self._problems_to_go:
-            return
-        keys, by = opened.rollouts.keys, 1 if self._problems_to_go > 0 else -1
-
-        def done(row: int | None) -> None:
-            if row is None:
-                self.workbench.tell(f"no further rollout counts as a problem ({kind})")
-                return
-            self.select(row)
-            self._problems_to_go -= by
-            self._seek_problem()
-
-        def work(reporter: Reporter) -> int | None:
-            return find_problem(listing, keys, current, by, kind, lambda: reporter.cancelled)
-
-        self.background.start("problem", work, done=done, failed=self._tell_failure)
-
-    def _tell_failure(self, failure: Failure) -> None:
-        self.workbench.tell(f"{failure.message}{'; ' if failure.hint else ''}{failure.hint}", "error")
-
-    def action_problem_kind(self) -> None:
-        kinds = list(PROBLEMS)
-        self._problem = kinds[(kinds.index(self._problem) + 1) % len(kinds)]
-        self.tasks.count_problems_as(f"problems: {self._problem}")
 
     # The list
 
@@ -231,7 +156,7 @@ class ViewerScreen(ReadingScreen):
             return
         file = opened.rollouts
         total = max(1, len(file))
-        among, narrowed = f"{count(total)} rollouts", listing if self.tasks.is_narrowed else None
+        among, narrowed = f"{count(total)} rows", listing if self.tasks.is_narrowed else None
         if narrowed is not None:
             among = f"the {self.tasks.noun} listed: {count(len(narrowed))}"
 
@@ -258,7 +183,7 @@ class ViewerScreen(ReadingScreen):
                 return search_listed(file, narrowed, pattern, start, by, reporter)
             return search_all(file, pattern, start, by, reporter)
 
-        self.background.start("search", work, done=done, failed=self._tell_failure, partly=say)
+        self.background.start("search", work, done=done, failed=self.tell_failure, partly=say)
 
     def _go_to_hit(self, pattern: str) -> None:
         text = self.conversation.text
@@ -275,7 +200,7 @@ class ViewerScreen(ReadingScreen):
         entry = self._entry()
         rows = [row for row in entry.rows if row != self._row] if entry is not None else []
         if entry is None or self._row not in entry.rows or not rows:
-            self.workbench.tell("this task has no other repeat to compare with", "warning")
+            self.workbench.tell(f"this task has no other repeat to compare with{self.so_far}", "warning")
             return
         if self.is_comparing and self._other in rows:
             self._other = rows[(rows.index(self._other) + 1) % len(rows)]
@@ -317,7 +242,7 @@ class ViewerScreen(ReadingScreen):
             self.say_command(note=f"diff of {repeat_name(pages[0])} and {repeat_name(pages[1])} of task {task}")
             self.call_after_refresh(self.diff.show, *pages)
 
-        self.background.start("compare", work, done=done, failed=self._tell_failure)
+        self.background.start("compare", work, done=done, failed=self.tell_failure)
 
     def _show_diff(self, shown: bool) -> None:
         """Change places without a class of the screen, for which all of it would be styled anew."""
@@ -365,7 +290,7 @@ class ViewerScreen(ReadingScreen):
             "copy",
             lambda _reporter: make(),
             done=lambda made: self.workbench.copy_text(made, f"{what} (again: {following})"),
-            failed=self._tell_failure,
+            failed=self.tell_failure,
         )
 
     def text_to_write(self) -> str:
@@ -384,9 +309,9 @@ class ViewerScreen(ReadingScreen):
             try:
                 run_pager(self.app, path)
             except GymError as error:
-                self._tell_failure(Failure.of(error))
+                self.tell_failure(Failure.of(error))
 
-        self.background.start("pager", lambda reporter: write_record(file, row, reporter), done=done, failed=self._tell_failure)
+        self.background.start("pager", lambda reporter: write_record(file, row, reporter), done=done, failed=self.tell_failure)
 
 
 def conversation_text(page: Page) -> str:

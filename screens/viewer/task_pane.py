@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from rich.cells import cell_len
 from textual import events
 from textual.app import ComposeResult
 from textual.message import Message
-from textual.strip import Strip
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from backend.errors import GymError
-from backend.io.text import clean_line
 from backend.rollouts.rollout_query import Query, Sort, parse_query
-from screens.viewer.listing import ROLLOUT_COLUMNS, STRIP_COLUMN, TASK_COLUMNS, Listing, TaskListing
+from screens.viewer.list_titles import count_texts, foot_text, titles
+from screens.viewer.listing import ROLLOUT_COLUMNS, TASK_COLUMNS, Listing
 from screens.viewer.loading import Listed, OpenFile, Order, Progress, make_listing
-from screens.viewer.repeat_strip import legend, repeat_at
+from screens.viewer.repeat_strip import legend
+from screens.viewer.task_list import TaskList
 from screens.widgets import glyphs
 from screens.widgets.background import Background, Failure, Reported, Reporter
 from screens.widgets.filter_box import FilterBox
-from screens.widgets.formatting import count
-from screens.widgets.pane import Pane
+from screens.widgets.pane import Pane, PaneState
 from screens.widgets.text_gate import safe
 from screens.widgets.virtual_list import NoRows, VirtualList
 from screens.widgets.workbench import workbench_of
@@ -35,44 +32,10 @@ _REST_FACTOR = 10
 _LONGEST_REST = 15.0
 _NO_REST = 0.05
 """unless it took less than this."""
-_SHORTEST_NAME = 8
-"""Cells of the file's name below which the border rather goes without it."""
-
-
-class TaskList(VirtualList):
-    """The list; a click on a square of a task's strip goes to that repeat."""
-
-    class RepeatClicked(Message):
-        """A square was clicked."""
-
-        def __init__(self, row: int) -> None:
-            super().__init__()
-            self.row = row
-
-    def on_click(self, event: events.Click) -> None:
-        row = self._row_under(event)
-        if row is not None:
-            event.prevent_default()
-            self.post_message(self.RepeatClicked(row))
-
-    def _row_under(self, event: events.Click) -> int | None:
-        offset = event.get_content_offset(self)
-        if offset is None or not isinstance(self.rows, TaskListing):
-            return None
-        index = offset.y - self._header + self.scroll_offset.y
-        if not 0 <= index < len(self.rows) or (self._header and offset.y == 0):
-            return None
-        strip = next((entry for entry in self._placed if entry.column.name == STRIP_COLUMN), None)
-        if strip is None:
-            return None
-        entry = self.rows.entry(index)
-        repeat = repeat_at(offset.x - strip.left, len(entry.rows), self.rows.current_repeat(entry), strip.width)
-        return None if repeat is None else entry.rows[repeat]
-
-    def render_line(self, y: int) -> Strip:
-        if isinstance(self.rows, TaskListing):
-            self.rows.strip_width = next((entry.width for entry in self._placed if entry.column.name == STRIP_COLUMN), 0)
-        return super().render_line(y)
+_AROUND_LEGEND = 4
+"""Cells of the pane's width that its border and the legend's padding take."""
+_NO_FILE = "Rollouts"
+"""What the border says when there is none."""
 
 
 class TaskPane(Pane):
@@ -97,7 +60,7 @@ class TaskPane(Pane):
             self.listed = listed
 
     def __init__(self, *, id: str, classes: str) -> None:
-        super().__init__("Rollouts", id=id, classes=classes)
+        super().__init__(_NO_FILE, id=id, classes=classes)
         self.file: OpenFile | None = None
         self.listing: Listing | None = None
         self.order = Order()
@@ -108,6 +71,8 @@ class TaskPane(Pane):
         self._progress: Progress | None = None
         self._listed: Listed | None = None
         self._sort = Sort("file")
+        self._given_up: Progress | None = None
+        """What was read when a listing failed."""
         self._listing_begun = False
         self._overdue = False
         self._rest: Timer | None = None
@@ -132,14 +97,14 @@ class TaskPane(Pane):
         return self.query_one(FilterBox)
 
     def open_file(self, file: OpenFile | None, name: str) -> None:
-        """Begin with another file."""
+        """Begin with another file, or without one."""
         self._background.stop_all()
         self.file, self._shown_name, self.current = file, name, None
         self._progress = self._listed = self.listing = None
-        self._listing_begun, self._overdue, self._searched = False, False, ""
+        self._listing_begun, self._overdue, self._searched, self._given_up = False, False, "", None
         self._rest_for(0)
         self.rows.show(NoRows(), keep_place=False)
-        self.set_heading(name, "", "")
+        self.set_heading(name or _NO_FILE, "", "")
 
     def read_so_far(self, progress: Progress, *, final: bool = False) -> None:
         """The file was read further: list what there is, at once the first time and when all is read, otherwise when it is time."""
@@ -155,6 +120,25 @@ class TaskPane(Pane):
         outdated = self._listed is None or self._listed.progress != self._progress
         if not self._listing_begun and outdated and (self._overdue or self._rest is None):
             self.relist()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether rows may come that are not listed yet: the file is not read to its end, or has grown since."""
+        progress, listed = self._progress, self._listed
+        if self.file is None or (progress is not None and progress == self._given_up):
+            return False
+        return progress is None or not progress.complete or listed is None or listed.progress != progress
+
+    @property
+    def is_in_file_order(self) -> bool:
+        """Whether rows that are read later come at the end of the list."""
+        return self._listed is not None and not self._listed.order.by_task and self._listed.sort is None
+
+    def hurry(self) -> None:
+        """Somebody waits for rows that are not listed yet: do without the rest before the next listing."""
+        if self.is_behind:
+            self._overdue = True
+            self._relist_if_due()
 
     def _rest_for(self, seconds: float) -> None:
         """Leave a growing file alone for a while, so that listing it takes a small part of the time."""
@@ -172,12 +156,12 @@ class TaskPane(Pane):
         """Make the listing anew."""
         if self.file is None or self._progress is None:
             return
-        file, progress = self.file.rollouts, self._progress
+        file, progress, before = self.file.rollouts, self._progress, self._listed.tally if self._listed is not None else None
         order = replace(self.order, sort=None if self._sort == Sort("file") else self._sort)
         self._listing_begun, self._overdue = True, False
 
         def work(reporter: Reporter) -> Listed:
-            return make_listing(file, order, progress, reporter)
+            return make_listing(file, order, progress, reporter, before)
 
         self._background.start("listing", work, done=self._show_listed, failed=self._listing_failed, partly=self._searched_so_far)
 
@@ -211,7 +195,7 @@ class TaskPane(Pane):
         self._relist_if_due()
 
     def _listing_failed(self, failure: Failure) -> None:
-        self._listing_begun = False
+        self._listing_begun, self._given_up = False, self._progress
         self._complain(f"{glyphs.current().failed} {failure.message}")
 
     def _searched_so_far(self, share: float) -> None:
@@ -304,10 +288,9 @@ class TaskPane(Pane):
 
     def _complain(self, text: str) -> None:
         """Say what is wrong with the filter, in the place of the legend."""
-        if text != self._complaint:
-            self._complaint = text
-            self.query_one("#task-legend", Static).update(safe(text, "$text-error") if text else safe(legend()))
+        self._complaint = text
         self._draw_borders()
+        self._draw_legend()
 
     def on_filter_box_left(self, event: FilterBox.Left) -> None:
         event.stop()
@@ -343,33 +326,41 @@ class TaskPane(Pane):
 
     # The border
 
+    def show_ready(self) -> None:
+        super().show_ready()
+        self._draw_borders()
+
+    def show_stale(self, word: str) -> None:
+        super().show_stale(word)
+        self._draw_borders()
+
     def _draw_borders(self) -> None:
         progress, listed = self._progress, self._listed
         if progress is None:
             return
         name, right = self._shown_name, ""
         if listed is not None:
-            shown, total = len(listed.listing), listed.listing.total
-            of = f"{count(shown)} of {count(total)}" if listed.is_narrowed else count(total)
-            sort = listed.sort
-            by = f" by {sort.field}" if sort is not None and sort.field not in ("reward", "tokens") else ""
-            noun = self.noun.removesuffix("s" if total == 1 else "")
-            name, right = _titles(self._shown_name, (f"{of} {noun}{by}", f"{of}{by}"), self.outer_size.width - 6)
-        self.set_heading(name, right, self._foot_text(progress, listed))
+            is_stale = self.state is PaneState.STALE  # the border says why, which takes room
+            name, right = titles(name, count_texts(listed, brief=is_stale), self.outer_size.width - 6)
+        foot = "the list is as it was before" if self._complaint else ""
+        self.set_heading(name, right, foot or foot_text(progress, listed, self._searched, self._problem_word))
+        self._draw_legend()
 
-    def _foot_text(self, progress: Progress, listed: Listed | None) -> str:
+    def _draw_legend(self) -> None:
+        """What the squares mean, or what is wrong with the filter."""
         if self._complaint:
-            return "the list is as it was before"
-        if progress.indexed < 1:
-            return f"indexing {progress.indexed:.0%}"
-        if not progress.complete:
-            return f"reading {progress.scanned / max(1, progress.rows):.0%}"
-        if self._searched:
-            return self._searched
-        if listed is not None and listed.is_narrowed and not len(listed.listing):
-            return "nothing matches; esc clears"
-        torn = f", {count(progress.torn_bytes)} bytes unfinished" if progress.torn_bytes else ""
-        return self._problem_word or f"{count(progress.rows)} rows{torn}"
+            shown = safe(self._complaint, "$text-error")
+        else:
+            tally = self._listed.tally if self._listed is not None else None
+            width = self.outer_size.width - _AROUND_LEGEND
+            shown = safe(
+                legend(width, more=tally.has_more_than_one, negative=tally.has_negative, unscored=tally.has_unscored)
+                if tally is not None
+                else legend(width)
+            )
+        static = self.query_one("#task-legend", Static)
+        if static.content != shown:
+            static.update(shown)
 
     def on_resize(self, _event: events.Resize) -> None:
         self._draw_borders()
@@ -379,11 +370,3 @@ class TaskPane(Pane):
 
     def on_unmount(self) -> None:
         self._background.stop_all()
-
-
-def _titles(name: str, counts: Sequence[str], width: int) -> tuple[str, str]:
-    """The name and the first of `counts`, the longest one, as far as they fit into `width` cells: the name goes before the count is shortened."""
-    room = width - cell_len(counts[0]) - 2
-    if width <= 0 or room >= min(cell_len(clean_line(name)), _SHORTEST_NAME):
-        return name, counts[0]
-    return "", next((text for text in counts if cell_len(text) <= width), counts[-1])

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from screens.viewer import screen
+from screens.viewer import screen, stepping_screen
 from screens.viewer.reading_screen import ReadingScreen
 from screens.viewer.task_pane import TaskList
 from screens.widgets.pane import PaneState
@@ -32,7 +32,7 @@ async def test_a_file_opens_at_its_first_rollout(samples: Path) -> None:
     async with viewing(samples) as desk:
         assert desk.title == "0 · repeat 1 of 4"
         for expected in (
-            "7 tasks ─╮",
+            "6 tasks · 1 unreadable ─╮",
             "▸      0  [■]□ ▒ ✗               0.500",
             "!         row 9 unreadable",
             "■ 1  □ 0  ▒ between  ✗ failed",
@@ -178,15 +178,15 @@ async def test_the_list_is_filtered_while_one_types(samples: Path) -> None:
     async with viewing(samples) as desk:
         await desk.press("slash")
         await desk.write("reward<1")
-        assert "3 of 7 tasks" in desk.text
+        assert "3 of 6 tasks" in desk.text
         await desk.write(" fial:x")
         assert "`fial:x`: there is no" in desk.text and "between" not in desk.text
-        assert "3 of 7 tasks" in desk.text
+        assert "3 of 6 tasks" in desk.text
         await desk.press("escape")
-        assert "7 tasks" in desk.text and "of 7 tasks" not in desk.text
+        assert "6 tasks · 1 unreadable" in desk.text and "of 6 tasks" not in desk.text
         await desk.press("slash")
         await desk.write("zzz", "enter")
-        assert "0 of 7 tasks" in desk.text and "nothing matches; esc clears" in desk.text
+        assert "0 of 6 tasks" in desk.text and "nothing matches; esc clears" in desk.text
         assert desk.title == "0 · repeat 1 of 4"
         await desk.press("escape")
         assert "▸      0  [■]□ ▒ ✗" in desk.text
@@ -195,7 +195,7 @@ async def test_the_list_is_filtered_while_one_types(samples: Path) -> None:
 async def test_single_rollouts_and_orders(samples: Path) -> None:
     async with viewing(samples) as desk:
         await desk.press("right_square_bracket", "g")
-        assert "14 rollouts" in desk.text
+        assert "13 rollouts · 1 !" in desk.text
         assert "▸      0    1    0.000    282  stop" in desk.text
         await desk.press("s", "S")
         assert "REWARD▼" in desk.text
@@ -204,7 +204,7 @@ async def test_single_rollouts_and_orders(samples: Path) -> None:
         await desk.press("right_square_bracket")
         assert desk.title == "1 · repeat 1 of 2"  # the next one whose reward is 0
         await desk.press("g")
-        assert "7 tasks" in desk.text and "1 · repeat 1 of 2" in desk.title
+        assert "6 tasks · 1 unreadable" in desk.text and "1 · repeat 1 of 2" in desk.title
 
 
 async def test_the_conversation_is_searched(samples: Path) -> None:
@@ -238,7 +238,7 @@ async def test_all_rollouts_are_searched(samples: Path) -> None:
         assert "found in another part of the record" in desk.text
         await desk.press("escape", "ctrl+f")
         await desk.write("nowhere at all", "enter")
-        assert "not found in 14 rollouts" in desk.text
+        assert "not found in 14 rows" in desk.text
 
 
 def slowly(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -254,8 +254,8 @@ def slowly(function: Callable[..., Any]) -> Callable[..., Any]:
 async def test_keys_count_that_are_pressed_before_a_slow_search_for_the_step_before_has_ended(
     samples: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("find_problem", "search_all"):
-        monkeypatch.setattr(f"screens.viewer.screen.{name}", slowly(getattr(screen, name)))
+    for module, name in ((stepping_screen, "find_problem"), (screen, "search_all")):
+        monkeypatch.setattr(module, name, slowly(getattr(module, name)))
     async with viewing(samples) as desk:
         await desk.press("F", "right_curly_bracket", "right_curly_bracket", "right_curly_bracket")
         assert desk.title == "5 · repeat 2 of 2"  # after repeat 4 of task 0 and the unreadable row
