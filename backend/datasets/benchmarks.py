@@ -44,14 +44,14 @@ class BenchmarkConfig(BaseModel):
     dataset: BenchmarkDatasetConfig
 
     @classmethod
-    def from_config_path(cls, path: str | Path, strict: bool = True) -> BenchmarkConfig | None:
+    def from_config_path(cls, config_path: str | Path, strict: bool = True) -> BenchmarkConfig | None:
         """The benchmark of a configuration file with all it includes; None for a file that declares none, or several.
 
         Whatever model it wants, a stand-in takes its place. Without `strict`, values that nobody has set yet and other mistakes
         are passed over; with it they raise the `ConfigError` family.
         """
         request = ConfigRequest(
-            config_paths=(str(Path(path).absolute()),), stand_in_model=True, read_env_file=False, check_components=False
+            config_paths=(str(Path(config_path).absolute()),), stand_in_model=True, read_env_file=False, check_components=False
         )
         findings = Findings()
         resolved = resolve_collecting(request, findings)
@@ -70,10 +70,12 @@ class BenchmarkConfig(BaseModel):
             dataset = BenchmarkDatasetConfig.model_validate(entry)
         except ValidationError as error:
             details = [f"  {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
-            raise ConfigError("the benchmark's dataset is declared wrongly", place=Place(str(path)), details=details) from None
+            raise ConfigError(
+                "the benchmark's dataset is declared wrongly", place=Place(str(config_path)), details=details
+            ) from None
         return cls(
             name=dataset.name,
-            path=Path(path),
+            path=Path(config_path),
             agent_name=dataset.agent or instance,
             num_repeats=dataset.num_repeats,
             dataset=dataset,

@@ -24,7 +24,6 @@ from backend.io.jsonl import read_jsonl
 from backend.io.roots import importable_roots, resolve_path, search_roots
 
 __all__ = [
-    "MaterializePromptsConfig",
     "PromptConfig",
     "PromptConfigError",
     "PromptConflictError",
@@ -58,14 +57,6 @@ class PromptConfig(BaseModel):
 
     user: str
     system: str | None = None
-
-
-class MaterializePromptsConfig(BaseModel):
-    """What `materialize_prompts` reads and writes."""
-
-    input_jsonl_fpath: str
-    prompt_config: str
-    output_jsonl_fpath: str
 
 
 def load_prompt_config(path: str | Path, roots: Sequence[Path] | None = None) -> PromptConfig:
@@ -119,26 +110,31 @@ def apply_prompt_to_row(
     return {**row, "responses_create_params": kept}
 
 
-def validate_prompt_compatibility(rows: Iterable[Mapping[str, Any]], *_prompt_config: Any) -> None:
-    """Raise `PromptConflictError` (a ValueError) naming all rows, counted from 0, that bring an input of their own."""
+def validate_prompt_compatibility(rows: Iterable[Mapping[str, Any]], prompt_config: PromptConfig | None = None) -> None:
+    """Raise `PromptConflictError` (a ValueError) naming all rows, counted from 0, that bring an input of their own.
+
+    That is so with any `prompt_config`.
+    """
     violating = [number for number, row in enumerate(rows) if has_own_input(row)]
     if violating:
         raise prompt_conflict(violating)
 
 
-def materialize_prompts(config: MaterializePromptsConfig | Mapping[str, Any], roots: Sequence[Path] | None = None) -> int:
-    """Write the rows of a JSON-lines file with their prompts filled in, and return how many there are.
+def materialize_prompts(
+    input_jsonl: str | Path, prompt_config: str | Path, output_jsonl: str | Path, *, roots: Sequence[Path] | None = None
+) -> int:
+    """Write the rows of a JSON-lines file with the prompt of the file `prompt_config` filled in, and return how many there are.
 
-    Each written row ends with `prompt_config_used`, the prompt file's absolute path. Nothing is written unless every row can be.
+    Each written row ends with `prompt_config_used`, the prompt file's absolute path. Nothing is written unless every row can be. Raises as
+    `load_prompt_config`, `fill_prompt` and `validate_prompt_compatibility` do.
     """
-    wanted = config if isinstance(config, MaterializePromptsConfig) else MaterializePromptsConfig.model_validate(dict(config))
     places = search_roots() if roots is None else roots
-    source = resolve_path(wanted.input_jsonl_fpath, places)
-    prompt = load_prompt_config(wanted.prompt_config, places)
-    used = str(prompt_path(wanted.prompt_config, places).resolve())
+    source = resolve_path(input_jsonl, places)
+    prompt = load_prompt_config(prompt_config, places)
+    used = str(prompt_path(prompt_config, places).resolve())
     violating: list[int] = []
     count = 0
-    with replacing(Path(wanted.output_jsonl_fpath).absolute()) as output:
+    with replacing(Path(output_jsonl).absolute()) as output:
         for count, line in enumerate(read_jsonl(source), 1):
             if has_own_input(line.value):
                 violating.append(count - 1)

@@ -42,12 +42,12 @@ def folder_hash(folder: Path) -> str:
     return digest.hexdigest()[:_HASH_DIGITS]
 
 
-def stage_skills(skills_path: str | Path, destination: str | Path) -> Path:
-    """Copy the skills below `skills_path` (looked for in the search roots) to `destination`, which must not be there yet."""
-    folder = _skills_folder(skills_path, search_roots())
+def stage_skills(path: str | Path, dest_skills_dir: str | Path) -> Path:
+    """Copy the skills below `path` (looked for in the search roots) to `dest_skills_dir`, which must not be there yet."""
+    folder = _skills_folder(path, search_roots())
     for skill in _skill_folders(folder):
         _described(skill)
-    target = Path(destination)
+    target = Path(dest_skills_dir)
     try:
         shutil.copytree(folder, target)
     except FileExistsError:

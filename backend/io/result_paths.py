@@ -67,6 +67,6 @@ class ResultPaths:
         return self.rollouts.with_suffix("") / "preprocessed_datasets" / f"{split}.jsonl"
 
 
-def failures_path_for(rollouts: Path) -> Path:
+def failures_path_for(output_fpath: Path) -> Path:
     """The sidecar of failed attempts that belongs to a rollouts file."""
-    return rollouts.with_name(f"{rollouts.stem}_failures.jsonl")
+    return output_fpath.with_name(f"{output_fpath.stem}_failures.jsonl")

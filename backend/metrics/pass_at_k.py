@@ -61,14 +61,14 @@ def compute_pass_majority_metrics(
     return metrics, score_dicts, names, max_k
 
 
-def add_avg_sample_std_dev(metrics: dict[str, Any], score_dicts: ScoreDicts, score_names: Iterable[str], max_k: int) -> None:
+def add_avg_sample_std_dev(metrics: dict[str, Any], all_score_dicts: ScoreDicts, score_names: Iterable[str], max_k: int) -> None:
     """Add `pass@1[avg-of-k]/<score>/avg_sample_std_dev` for k from 2 to `max_k`, in place.
 
     The mean, over tasks with at least two scores among their first k attempts, of the sample standard deviation of these scores; on
     the scale of the scores, not in percent.
     """
     for name in score_names:
-        curve = _mean_over_tasks([_running_std(name, task) for task in score_dicts], max_k)
+        curve = _mean_over_tasks([_running_std(name, task) for task in all_score_dicts], max_k)
         for k in range(2, max_k + 1):
             value = curve[k - 1]
             if value is not None:

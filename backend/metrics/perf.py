@@ -18,26 +18,26 @@ _REPORTED_AS = {
 }
 
 
-def compute_perf_summary(records: Sequence[Mapping[str, Any]], total_rollouts: int) -> dict[str, Any] | None:
+def compute_perf_summary(ng_perf_records: Sequence[Mapping[str, Any]], total_rollouts: int) -> dict[str, Any] | None:
     """The summary of some rollouts' `ng_perf` objects, out of `total_rollouts`; None without any.
 
     Coverages are fractions of `total_rollouts` (0-1), latencies are milliseconds; `std_num_turns` is the population standard
     deviation. A quantity that no rollout reports has no keys.
     """
-    if not records or not total_rollouts:
+    if not ng_perf_records or not total_rollouts:
         return None
-    observed = sum(1 for value in _column(records, "token_observability_coverage") if value > 0)
+    observed = sum(1 for value in _column(ng_perf_records, "token_observability_coverage") if value > 0)
     result: dict[str, Any] = {
-        "overall_observability_coverage": len(records) / total_rollouts,
+        "overall_observability_coverage": len(ng_perf_records) / total_rollouts,
         "token_observability_coverage": observed / total_rollouts,
     }
     for name in TOKEN_FIELDS:
-        values = _column(records, name)
+        values = _column(ng_perf_records, name)
         if values:
             result[f"mean_{name}"] = mean(values)
             result[f"median_{name}"] = statistics.median(values)
             result[f"total_{name}"] = sum(values)
-    turns = sorted(_column(records, "num_turns"))
+    turns = sorted(_column(ng_perf_records, "num_turns"))
     if turns:
         result["mean_num_turns"] = mean(turns)
         result["median_num_turns"] = statistics.median(turns)
@@ -45,11 +45,11 @@ def compute_perf_summary(records: Sequence[Mapping[str, Any]], total_rollouts: i
         result["min_num_turns"] = turns[0]
         result["p90_num_turns"] = percentile_of_sorted(turns, 0.9)
         result["max_num_turns"] = turns[-1]
-    per_turn = _tokens_per_turn(records)
+    per_turn = _tokens_per_turn(ng_perf_records)
     if per_turn:
         result["mean_tokens_per_turn"] = mean(per_turn)
         result["median_tokens_per_turn"] = statistics.median(per_turn)
-    latencies = sorted(_column(records, "total_latency_ms"))
+    latencies = sorted(_column(ng_perf_records, "total_latency_ms"))
     if latencies:
         for percent in (50, 90, 99):
             result[f"total_latency_p{percent}_ms"] = percentile_of_sorted(latencies, percent / 100)

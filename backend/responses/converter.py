@@ -22,6 +22,7 @@ from backend.responses.chat import (
     NeMoGymChoice,
     NeMoGymCompletionUsage,
 )
+from backend.responses.converter_state import ResponsesConverterState
 from backend.responses.items import (
     NeMoGymOpenItem,
     NeMoGymResponseFunctionToolCall,
@@ -35,7 +36,6 @@ from backend.responses.params import NeMoGymResponseCreateParamsNonStreaming
 from backend.responses.parts import NeMoGymResponseOutputRefusal, NeMoGymResponseOutputText, NeMoGymSummary
 from backend.responses.response import NeMoGymIncompleteDetails, NeMoGymResponse
 from backend.responses.to_chat import (
-    AssistantTurn,
     chat_completion_body,
     chat_messages_from_items,
     chat_params_from_responses,
@@ -51,6 +51,7 @@ from backend.responses.usage import (
 
 __all__ = [
     "ResponsesConverter",
+    "ResponsesConverterState",
     "VLLMConverter",
     "VLLMConverterResponsesToChatCompletionsState",
     "chat_completion_body",
@@ -162,10 +163,10 @@ class ResponsesConverter(BaseModel):
         return self.output_items_from_message(NeMoGymChoice.model_validate({"message": message}).message)
 
     def chat_completion_to_responses_create_params(
-        self, chat_params: NeMoGymChatCompletionCreateParamsNonStreaming
+        self, chat_completion_create_params: NeMoGymChatCompletionCreateParamsNonStreaming
     ) -> NeMoGymResponseCreateParamsNonStreaming:
         """A Chat-Completions request as a Responses request. Of the two limits only `max_completion_tokens` counts."""
-        given = chat_params.model_dump(exclude_unset=True)
+        given = chat_completion_create_params.model_dump(exclude_unset=True)
         params: dict[str, Any] = {"input": self.chat_completions_messages_to_responses_items(given["messages"])}
         same = (
             "metadata",
@@ -231,7 +232,7 @@ class ResponsesConverter(BaseModel):
 
 
 VLLMConverter = ResponsesConverter
-VLLMConverterResponsesToChatCompletionsState = AssistantTurn
+VLLMConverterResponsesToChatCompletionsState = ResponsesConverterState
 
 
 def split_responses_input_output_items(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -243,12 +244,12 @@ def split_responses_input_output_items(items: Sequence[Any]) -> tuple[list[Any],
     return list(items), []
 
 
-def _usage_detail(usage: Any, details_name: str, key: str, *alternatives: str) -> int | None:
+def _usage_detail(usage: Any, detail_group: str, detail_name: str, *top_level_aliases: str) -> int | None:
     """A count from the usage's details, else from one of the alternative top-level names; None when unknown or negative.
 
     `usage` and its details are objects or mappings.
     """
-    candidates = [_field(_field(usage, details_name), key), *(_field(usage, name) for name in alternatives)]
+    candidates = [_field(_field(usage, detail_group), detail_name), *(_field(usage, name) for name in top_level_aliases)]
     return next((count for count in candidates if isinstance(count, int) and not isinstance(count, bool) and count >= 0), None)
 
 

@@ -43,25 +43,25 @@ class NeMoGymResponseUsage(SchemaModel):
 
 
 def accumulate_response_usage(
-    total: NeMoGymResponseUsage | None, more: NeMoGymResponseUsage | None
+    total: NeMoGymResponseUsage | None, additional: NeMoGymResponseUsage | None
 ) -> NeMoGymResponseUsage | None:
-    """`total` plus `more` as a new object; a missing one adds nothing, so a sum over turns means "at least".
+    """`total` plus `additional` as a new object; a missing one adds nothing, so a sum over turns means "at least".
 
     Details: null + n = null. Fields beyond the standard ones keep the values of the first usage.
     """
-    if more is None:
+    if additional is None:
         return total
     if total is None:
-        return more.model_copy(deep=True)
+        return additional.model_copy(deep=True)
     result = total.model_copy(deep=True)
-    result.input_tokens += more.input_tokens
-    result.output_tokens += more.output_tokens
-    result.total_tokens += more.total_tokens
+    result.input_tokens += additional.input_tokens
+    result.output_tokens += additional.output_tokens
+    result.total_tokens += additional.total_tokens
     result.input_tokens_details.cached_tokens = _add(
-        total.input_tokens_details.cached_tokens, more.input_tokens_details.cached_tokens
+        total.input_tokens_details.cached_tokens, additional.input_tokens_details.cached_tokens
     )
     result.output_tokens_details.reasoning_tokens = _add(
-        total.output_tokens_details.reasoning_tokens, more.output_tokens_details.reasoning_tokens
+        total.output_tokens_details.reasoning_tokens, additional.output_tokens_details.reasoning_tokens
     )
     return result
 

@@ -84,12 +84,12 @@ class CompletedRollout:
     rollout_latency_ms: float
 
 
-def loads_jsonl_line(line: str | bytes, path: str | Path, line_number: int) -> Any:
+def loads_jsonl_line(raw: str | bytes, fpath: str | Path, line_no: int) -> Any:
     """The value of a line of a JSON-lines file. Raises `ConfigError` naming file and line where it is not JSON."""
     try:
-        return loads(line)
+        return loads(raw)
     except ValueError as error:
-        raise ConfigError(f"not JSON: {error}", place=Place(str(path), line_number)) from None
+        raise ConfigError(f"not JSON: {error}", place=Place(str(fpath), line_no)) from None
 
 
 class RolloutCollectionHelper:

@@ -55,7 +55,8 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
         for prefix in ("", "/ng-rollout/{rollout_id}", "/ng-rollout/{rollout_id}/training-token-capture"):
             add_json_route(app, f"{prefix}/v1/responses", self.responses)
         add_json_route(app, "/run", self.run, context=run_body_context)
-        add_json_route(app, "/aggregate_metrics", self._aggregate_unless_skipped)
+        aggregate = self._aggregate_unless_skipped if self.config.skip_verification else self.aggregate_metrics
+        add_json_route(app, "/aggregate_metrics", aggregate)
         return app
 
     def setup_exception_middleware(self, app: FastAPI) -> None:
@@ -79,7 +80,7 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
 
     def rollout_id_from_run(self, body: BaseModel | dict[str, Any]) -> str | None:
         """The rollout's id, when calls are observed or their tokens captured; else None."""
-        if not (self._model_call_capture_enabled() or self._token_id_capture_enabled()):
+        if not self._capture_correlation_enabled():
             return None
         return maybe_rollout_id_from_run_body(body if isinstance(body, dict) else body.model_dump(exclude_unset=True))
 
@@ -91,8 +92,10 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
         """`base_url` with the prefix of the rollout that `body` describes."""
         return apply_rollout_prefix(base_url, self.rollout_id_from_run(body), self._token_id_capture_enabled())
 
-    def url_path_for_request(self, url_path: str, request: Request) -> str:
-        """`url_path` below the prefix under which `request` came in."""
+    def url_path_for_request(self, url_path: str, request: Request | None) -> str:
+        """`url_path` below the prefix under which `request` came in; as it is where there is no request."""
+        if request is None:
+            return url_path
         path = request.url.path
         match = ROLLOUT_PREFIX.match(path) if isinstance(path, str) else None
         parameters = request.path_params
@@ -104,6 +107,10 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
         block = get_first_server_config_dict(known_config(self.server_client), model_server_name)
         base = server_url(block["host"], block["port"])
         return f"{apply_rollout_prefix(base, rollout_id, self._token_id_capture_enabled())}/v1"
+
+    def _capture_correlation_enabled(self) -> bool:
+        """Whether anything is recorded of this agent's rollouts, so that its calls must say which rollout they are for."""
+        return self._model_call_capture_enabled() or self._token_id_capture_enabled()
 
     def _model_call_capture_enabled(self) -> bool:
         """Whether the model servers record the calls of this agent's rollouts; existing agents ask this."""

@@ -13,12 +13,12 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-def experimental(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Warn, at each place that calls it, that `function` may still change."""
+def experimental(fn: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Warn, at each place that calls it, that `fn` may still change."""
 
-    @functools.wraps(function)
+    @functools.wraps(fn)
     def warning(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        warnings.warn(f"{function.__qualname__} is experimental and may change", UserWarning, stacklevel=2)
-        return function(*args, **kwargs)
+        warnings.warn(f"{fn.__qualname__} is experimental and may change", UserWarning, stacklevel=2)
+        return fn(*args, **kwargs)
 
     return warning

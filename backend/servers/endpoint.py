@@ -6,23 +6,21 @@ themselves with `app.post` stays FastAPI's.
 
 from __future__ import annotations
 
-import inspect
-import typing
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter, ValidationError
 
-from backend.io.json_codec import dumps, loads
+from backend.io.json_codec import loads
 from backend.servers.api_document import describe
+from backend.servers.handlers import Handler, typed_handler
 
-Handler = Callable[..., Awaitable[Any]]
-_JSON = "application/json"
+BodyContext = Callable[[Any], AbstractContextManager[Any]]
 
 
 def add_json_route(
@@ -31,18 +29,19 @@ def add_json_route(
     handler: Handler,
     *,
     methods: tuple[str, ...] = ("POST",),
-    context: Callable[[Any], AbstractContextManager[Any]] | None = None,
+    context: BodyContext | None = None,
 ) -> None:
-    """Serve `handler` at `path`: its body argument is validated from the request's JSON, its result is sent as JSON.
+    """Serve `handler` at `path`: its body argument is validated from the request's JSON, its result by the annotated result.
 
     With `context`, the handler runs inside the context manager that `context(decoded body)` gives.
 
-    `handler` may take, in any order, a `Request`, a `Response` (for headers and cookies) and one body. A handler with other
-    parameters is registered with FastAPI as it is. Invalid bodies get FastAPI's 422.
+    A handler of another form than `typed_handler` knows is registered with FastAPI as it is. Invalid bodies get FastAPI's 422;
+    a result that is no such result raises FastAPI's `ResponseValidationError` (answered with 500).
     """
     typed = typed_handler(handler)
-    if typed is None:
-        app.add_api_route(path, handler, methods=list(methods))
+    if typed is None or (context is not None and typed.adapter is None):
+        route_class = _route_within(context) if context else None
+        app.router.add_api_route(path, handler, methods=list(methods), route_class_override=route_class)
         return
 
     async def endpoint(request: Request) -> Response:
@@ -77,34 +76,6 @@ def add_endpoint(
     describe(app, path, described_as or handler, methods)
 
 
-@dataclass(frozen=True, slots=True)
-class TypedHandler:
-    """An author's handler and what its arguments are called; `adapter` validates its body."""
-
-    handler: Handler
-    body_name: str | None
-    body_class: type[BaseModel] | None
-    adapter: TypeAdapter[Any] | None
-    request_name: str | None
-    response_name: str | None
-
-    async def answer(self, request: Request, body: Any = None, form: Callable[[Any], Response] | None = None) -> Response:
-        """The handler's result for a validated body, in the form that `form` gives it (`to_response` by default)."""
-        arguments: dict[str, Any] = {}
-        if self.body_name:
-            arguments[self.body_name] = body
-        if self.request_name:
-            arguments[self.request_name] = request
-        side = Response()
-        if self.response_name:
-            arguments[self.response_name] = side
-        result = await self.handler(**arguments)
-        answer = (form or to_response)(result)
-        if self.response_name:
-            _carry_headers(side, answer)
-        return answer
-
-
 async def read_json(request: Request) -> Any:
     """The request's body as JSON; raises FastAPI's `RequestValidationError` (answered with 422)."""
     try:
@@ -134,15 +105,6 @@ def invalid_body(error: ValidationError, value: Any, *, include_url: bool = Fals
     return RequestValidationError([{**item, "loc": ("body", *item["loc"])} for item in details], body=value)
 
 
-def to_response(result: Any) -> Response:
-    """`result` as an answer: responses as they are, models by pydantic, everything else by the JSON codec."""
-    if isinstance(result, Response):
-        return result
-    if isinstance(result, BaseModel):
-        return Response(result.model_dump_json(), media_type=_JSON)
-    return Response(dumps(result), media_type=_JSON)
-
-
 async def answer_invalid_body(_request: Request, error: Exception) -> JSONResponse:
     """The 422 of a body that does not validate. Values that JSON cannot express are shown as text instead of failing."""
     errors = error.errors() if isinstance(error, RequestValidationError) else [{"msg": str(error)}]
@@ -161,30 +123,21 @@ def _expressible(value: Any) -> Any:
     return str(value)
 
 
-def typed_handler(handler: Handler) -> TypedHandler | None:
-    """What `handler` takes, or None when it takes anything but a `Request`, a `Response` and one body model."""
-    hints = typing.get_type_hints(handler, include_extras=True)
-    body: str | None = None
-    request: str | None = None
-    response: str | None = None
-    for name, parameter in inspect.signature(handler).parameters.items():
-        annotation = hints.get(name)
-        if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-            return None
-        if inspect.isclass(annotation) and issubclass(annotation, Request):
-            request = name
-        elif inspect.isclass(annotation) and issubclass(annotation, Response):
-            response = name
-        elif inspect.isclass(annotation) and issubclass(annotation, BaseModel) and body is None:
-            body = name
-        else:
-            return None
-    return TypedHandler(
-        handler, body, hints[body] if body else None, TypeAdapter(hints[body]) if body else None, request, response
-    )
+def _route_within(context: BodyContext) -> type[APIRoute]:
+    """FastAPI's route with everything it does inside `context(decoded body)`; a body that is no JSON is left to FastAPI to refuse."""
 
+    class RouteWithin(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
 
-def _carry_headers(side: Response, answer: Response) -> None:
-    for key, value in side.raw_headers:
-        if key not in (b"content-length", b"content-type"):
-            answer.raw_headers.append((key, value))
+            async def within(request: Request) -> Response:
+                try:
+                    decoded = loads(await request.body())
+                except ValueError:
+                    return await handle(request)
+                with context(decoded):
+                    return await handle(request)
+
+            return within
+
+    return RouteWithin

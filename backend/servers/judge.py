@@ -45,26 +45,26 @@ async def call_judge(
     return await reraise_judge_errors(ask())
 
 
-async def reraise_judge_errors(work: Awaitable[Result]) -> Result:
-    """The result of `work`; whatever exception it ends with becomes a `JudgeError` that says its type and its message."""
+async def reraise_judge_errors(coro: Awaitable[Result]) -> Result:
+    """The result of `coro`; whatever exception it ends with becomes a `JudgeError` that says its type and its message."""
     try:
-        return await work
+        return await coro
     except JudgeError:
         raise
     except Exception as error:
         raise JudgeError(f"{type(error).__name__}: {_message_of(error)}") from error
 
 
-def judge_failsafe(verify: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """`verify` as a handler that answers a `JudgeError` with 200 and a record that the collector puts with the failures.
+def judge_failsafe(verify_fn: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """`verify_fn` as a handler that answers a `JudgeError` with 200 and a record that the collector puts with the failures.
 
     The record is the request's body with `reward` 0.0, `_ng_failure_class` and `_ng_failure_judge_error`. The signature stays.
     """
 
-    @functools.wraps(verify)
+    @functools.wraps(verify_fn)
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         try:
-            return await verify(*args, **kwargs)
+            return await verify_fn(*args, **kwargs)
         except JudgeError as error:
             given = (*args, *kwargs.values())
             body = next((value for value in given if isinstance(value, BaseModel) and not isinstance(value, BaseServer)), None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 import time
 from collections.abc import Mapping
 from functools import lru_cache
@@ -17,6 +18,8 @@ from typing import Any, cast
 import aiohttp
 import httptools
 from aiohttp.base_protocol import BaseProtocol
+from aiohttp.http_exceptions import ContentEncodingError
+from aiohttp.http_parser import DeflateBuffer
 from aiohttp.streams import StreamReader
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
@@ -26,6 +29,7 @@ _UNSAFE = re.compile(r"[^\x20-\x7e]")
 _SAFE_COOKIE = re.compile(r"[!#-+\--:<-\[\]-~]*\Z")
 _KNOWN_ARGUMENTS = frozenset({"data", "headers", "cookies"})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_DECODED_BY_AIOHTTP = frozenset({"gzip", "deflate", "br", "zstd"})
 
 
 class LoopbackResponse(aiohttp.ClientResponse):
@@ -52,10 +56,39 @@ class LoopbackResponse(aiohttp.ClientResponse):
     def content(self) -> StreamReader:  # type: ignore[override]
         """The body as a stream."""
         if self._content is None:
-            self._content = StreamReader(BaseProtocol(self._loop), 1 << 16, loop=self._loop)
+            self._content = _stream(self._loop)
+            chunked = "Transfer-Encoding" in self._headers
+            if chunked:  # one chunk, for callers of `iter_chunks` that wait for the end of each
+                self._content.begin_http_chunk_receiving()
             self._content.feed_data(self._body or b"")
+            if chunked:
+                self._content.end_http_chunk_receiving()
             self._content.feed_eof()
         return self._content
+
+    def decompress(self, encoding: str) -> None:
+        """Put what was compressed in place of the body. Broken data is told to whoever reads it, as a `ClientPayloadError`.
+
+        Raises `aiohttp.ClientResponseError` for an encoding whose library is not installed.
+        """
+        stream = _stream(self._loop)
+        try:
+            decoder = DeflateBuffer(stream, encoding)
+        except ContentEncodingError as error:
+            raise aiohttp.ClientResponseError(self.request_info, (), status=error.code, message=error.message) from error
+        piece = self._body or b""
+        try:
+            while decoder.feed_data(piece, len(piece)):
+                piece = b""  # there is more to come out of what went in
+            decoder.feed_eof()
+        except ContentEncodingError as error:
+            # For a deflate stream without its end aiohttp has no answer of its own: it raises at once or waits forever, as the packets fall.
+            broken = aiohttp.ClientPayloadError(str(error))
+            broken.__cause__ = error
+            stream.set_exception(broken)
+            self._body, self._content = None, stream
+        else:
+            self._body = stream.read_nowait()
 
     @property
     def request_info(self) -> aiohttp.RequestInfo:
@@ -82,7 +115,7 @@ class LoopbackPool:
         """The answer to a POST; None when it is not one for this transport: another kind of request, nobody listens there, a redirect.
 
         Raises `aiohttp.ServerDisconnectedError` or `aiohttp.ClientPayloadError` for a connection that breaks; then the server may have
-        received the request.
+        received the request. Raises `aiohttp.ClientResponseError` for an answer in an encoding that this process cannot undo.
         """
         target = _TARGET.match(url)
         if target is None or not arguments.keys() <= _KNOWN_ARGUMENTS:
@@ -111,7 +144,11 @@ class LoopbackPool:
                 connection.close()
         if status in _REDIRECTS and "Location" in received:
             return None  # aiohttp knows what is to be sent there; nothing has been done yet
-        return LoopbackResponse(_url(url), status, reason, received, content, headers)
+        answer = LoopbackResponse(_url(url), status, reason, received, content, headers)
+        encodings = received.getall("Content-Encoding", None)
+        if encodings and (encoding := encodings[-1].strip().lower()) in _DECODED_BY_AIOHTTP:
+            answer.decompress(encoding)
+        return answer
 
     async def _connection(self, host: str, port: int) -> _Connection | None:
         idle = self._idle.get((host, port))
@@ -231,6 +268,8 @@ def _sent_headers(host: str, port: int, arguments: Mapping[str, Any]) -> CIMulti
     """The headers to send, or None when a value needs aiohttp's care."""
     if not isinstance(arguments.get("data", b""), bytes | None):
         return None
+    # No Accept-Encoding, unlike aiohttp: a server that compresses when asked would spend CPU on both sides to save bytes that never
+    # leave this machine. Callers get the same content, as a server that compresses unasked, or because they asked, is understood.
     headers = CIMultiDict({"Host": f"{host}:{port}", "Accept": "*/*"})
     for name, value in (arguments.get("headers") or {}).items():
         if not isinstance(value, str) or _UNSAFE.search(value) or _UNSAFE.search(name):
@@ -251,6 +290,11 @@ def _sent_headers(host: str, port: int, arguments: Mapping[str, Any]) -> CIMulti
 def _head(path: str, headers: Mapping[str, str], length: int) -> bytes:
     lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
     return f"POST {path} HTTP/1.1\r\n{lines}Content-Length: {length}\r\n\r\n".encode("latin-1")
+
+
+def _stream(loop: asyncio.AbstractEventLoop) -> StreamReader:
+    """A stream that takes any amount at once: there is no connection behind it that could be told to wait."""
+    return StreamReader(BaseProtocol(loop), sys.maxsize, loop=loop)
 
 
 @lru_cache(maxsize=1024)

@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 SESSION_ID_KEY = "session_id"
 SESSION_MAX_AGE_SECONDS = 14 * 24 * 3600
 UPSTREAM_STATUS_HEADER = "x-gym-upstream-status"
+UNKNOWN_ERROR = "An unknown error occurred"
 _KNOWN_COOKIES = 10_000
 _RUN_SECRET = secrets.token_hex(32)
 
@@ -39,7 +40,8 @@ _QUOTED_ANSWER = re.compile(r"(?:Hit an exception in \S+ calling an inner server
 class ErrorEnvelope:
     """Turns whatever a handler raises into the documented answer; nothing escapes to the server loop.
 
-    An inner server's error status becomes 500 with a JSON string that quotes the inner body, and its status goes into a header.
+    An inner server's error status becomes 500 with a JSON string that quotes the inner body, and its status goes into a header. What is
+    no `Exception` (`SystemExit`, say) fails its request and not the server.
     """
 
     def __init__(self, app: ASGIApp, server_name: str) -> None:
@@ -63,12 +65,21 @@ class ErrorEnvelope:
             if started:
                 raise
             await self._answer(error, scope, send)
-        except asyncio.CancelledError:
-            # The server is stopping: one line instead of uvicorn's traceback for every call that was in flight.
-            logger.warning("%s %s: given up, the server stops", scope["method"], scope["path"])
+        except GeneratorExit:  # nobody runs this coroutine any more, so it can send nothing
+            raise
+        except BaseException as error:
+            if _is_cancelled_by_others(error):
+                # The server is stopping: one line instead of uvicorn's traceback for every call that was in flight.
+                logger.warning("%s %s: given up, the server stops", scope["method"], scope["path"])
+            elif started:
+                raise
+            else:
+                logger.error("%s %s: %s", scope["method"], scope["path"], _last_frames(error))
+            if not started:
+                await _send_error(UNKNOWN_ERROR, [], send)
 
     async def _answer(self, error: Exception, scope: Scope, send: Send) -> None:
-        headers = [(b"content-type", b"application/json")]
+        headers: list[tuple[bytes, bytes]] = []
         if isinstance(error, aiohttp.ClientResponseError):
             inner = getattr(error, "response_content", b"")
             status = upstream_status(error)
@@ -81,9 +92,19 @@ class ErrorEnvelope:
         else:
             text = repr(error)
             logger.error("%s %s: %s", scope["method"], scope["path"], _last_frames(error))
-        body = dumps(text)
-        await send({"type": "http.response.start", "status": 500, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await _send_error(text, headers, send)
+
+
+async def _send_error(text: str, headers: list[tuple[bytes, bytes]], send: Send) -> None:
+    body = dumps(text)
+    await send({"type": "http.response.start", "status": 500, "headers": [(b"content-type", b"application/json"), *headers]})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _is_cancelled_by_others(error: BaseException) -> bool:
+    """Whether the running task was told to stop, as opposed to a handler that raises `CancelledError` or waits for what was cancelled."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 def _quoted(body: bytes) -> str:

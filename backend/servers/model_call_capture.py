@@ -56,9 +56,9 @@ class ModelCallCaptureConfig(BaseModel):
             ) from None
 
 
-def observability_enabled_from_config(config: Any) -> bool:
+def observability_enabled_from_config(global_config_dict: Any) -> bool:
     """Whether a configuration switches model-call capture on."""
-    return config.get("observability_enabled") is True
+    return global_config_dict.get("observability_enabled") is True
 
 
 class CaptureStore:

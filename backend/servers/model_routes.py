@@ -7,10 +7,9 @@ needs nothing of the author's two handlers.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from copy import copy
-from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import aiohttp
 from fastapi import FastAPI, Request, Response
@@ -30,16 +29,8 @@ from backend.responses.streaming import (
 )
 from backend.servers.api_document import any_object
 from backend.servers.capture_context import current_capture_context
-from backend.servers.endpoint import (
-    Handler,
-    TypedHandler,
-    add_endpoint,
-    add_json_route,
-    invalid_body,
-    read_json,
-    typed_handler,
-    validate_body,
-)
+from backend.servers.endpoint import add_endpoint, add_json_route, invalid_body, read_json, validate_body
+from backend.servers.handlers import Handler, TypedHandler, as_it_is, side_response, typed_handler, with_side
 from backend.servers.middleware import UPSTREAM_STATUS_HEADER, upstream_status
 
 logger = logging.getLogger(__name__)
@@ -49,6 +40,8 @@ CHAT_PATH = "/v1/chat/completions"
 MESSAGES_PATH = "/v1/messages"
 EVENT_STREAM = "text/event-stream"
 MAX_MESSAGE_CHARS = 2000
+_SIDE = "gym.side_response"
+"""Where in a request's scope the headers are that an author's handler sets."""
 
 
 class EventStream(Response):
@@ -71,107 +64,151 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b""})
 
 
-def add_model_routes(app: FastAPI, responses: Handler, chat_completions: Handler) -> None:
-    """Serve the author's two handlers at the routes of all three dialects.
+class ModelServer(Protocol):
+    """What these routes need of a model server: the author's two handlers, and how they are called."""
 
-    A handler of a form that cannot be typed (see `typed_handler`) is registered with FastAPI as it is, and does not stream.
+    @property
+    def responses(self) -> Handler:
+        """The author's handler in the Responses dialect."""
+
+    @property
+    def chat_completions(self) -> Handler:
+        """The author's handler in the Chat-Completions dialect."""
+
+    @property
+    def _invoke_responses(self) -> Handler: ...
+
+    @property
+    def _invoke_chat_completions(self) -> Handler: ...
+
+
+def add_model_routes(app: FastAPI, server: ModelServer, defaults: type) -> None:
+    """Serve the routes of all three dialects by the server's hooks; `defaults` is the class whose own hooks are these here.
+
+    A hook that the author replaced is a handler like any other. An author's `responses` or `chat_completions` of a form that cannot
+    be typed (see `typed_handler`) is registered with FastAPI as it is, and does not stream.
     """
-    typed_responses, typed_chat = (
-        _capturing(typed_handler(responses), "input"),
-        _capturing(typed_handler(chat_completions), "messages"),
-    )
-    if typed_responses is None or typed_responses.adapter is None:
-        add_json_route(app, RESPONSES_PATH, responses)
-    else:
-        add_endpoint(app, RESPONSES_PATH, _responses_endpoint(typed_responses), responses)
-        add_endpoint(app, MESSAGES_PATH, _messages_endpoint(typed_responses), responses, described_as=any_object)
-    if typed_chat is None or typed_chat.adapter is None:
-        add_json_route(app, CHAT_PATH, chat_completions)
-    else:
-        add_endpoint(app, CHAT_PATH, _chat_endpoint(typed_chat), chat_completions)
+
+    def add(
+        path: str, hook: str, author: Handler, *, described_as: Handler | None = None, otherwise: Handler | None = None
+    ) -> None:
+        if getattr(type(server), hook) is not getattr(defaults, hook):
+            add_json_route(app, path, getattr(server, hook))
+        elif takes_body(author):
+            add_endpoint(app, path, _dispatching(getattr(server, hook)), author, described_as=described_as)
+        elif otherwise is not None:
+            add_json_route(app, path, otherwise)
+
+    add(RESPONSES_PATH, "responses_dispatch", server.responses, otherwise=server.responses)
+    add(MESSAGES_PATH, "messages", server.responses, described_as=any_object)
+    add(CHAT_PATH, "chat_completions_dispatch", server.chat_completions, otherwise=server.chat_completions)
 
 
-def _capturing(typed: TypedHandler | None, asked: str) -> TypedHandler | None:
-    """`typed` with the capture of its tokens around it, for calls that have one; `asked` is the body's field with the conversation."""
-    if typed is None or typed.body_name is None:
-        return typed
-    handler, body_name = typed.handler, typed.body_name
-
-    async def captured(**arguments: Any) -> Any:
-        if current_capture_context() is None:
-            return await handler(**arguments)
-        from backend.servers.token_id_capture import context as capture
-
-        # A handler may change its body, and what was asked must be recognised again in the next request.
-        items = copy(getattr(arguments[body_name], asked, None))
-        await capture.register_call_intent()
-        await capture.resolve_parent(items)
-        try:
-            result = await handler(**arguments)
-        except BaseException:
-            await capture.give_up_call()
-            raise
-        await capture.capture_tokens(result, items)
-        return result
-
-    return replace(typed, handler=captured)
+def takes_body(handler: Handler) -> bool:
+    """Whether a handler is of a plain form and takes a body."""
+    typed = typed_handler(handler)
+    return typed is not None and typed.adapter is not None
 
 
-def _responses_endpoint(handler: TypedHandler) -> Callable[[Request], Any]:
-    body_class: Any = handler.body_class
+def _dispatching(dispatch: Handler) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        return as_it_is(await dispatch(request, _object(await read_json(request))))
+
+    return endpoint
+
+
+async def invoke(handler: Handler, request: Request, params: Any, asked: str) -> Any:
+    """The result of an author's handler for validated `params`, with the capture of its tokens around it, for calls that have one.
+
+    `asked` is the field of `params` with the conversation.
+    """
+    typed = _typed(handler)
+    side = None
+    if typed.form.response_name:
+        side = request.scope[_SIDE] = side_response()
+    if current_capture_context() is None:
+        return await typed.call(request, params, side)
+    from backend.servers.token_id_capture import context as capture
+
+    # A handler may change its body, and what was asked must be recognised again in the next request.
+    items = copy(getattr(params, asked, None))
+    await capture.register_call_intent()
+    await capture.resolve_parent(items)
+    try:
+        result = await typed.call(request, params, side)
+    except BaseException:
+        await capture.give_up_call()
+        raise
+    await capture.capture_tokens(result, items)
+    return result
+
+
+async def answer_responses(server: ModelServer, request: Request, body: dict[str, Any]) -> Response:
+    """A request in the Responses dialect: strict, or, with a true `stream`, cleaned, and answered with events.
+
+    Raises FastAPI's `RequestValidationError`; what fails later is told in the stream, where there is one.
+    """
+    typed = _typed(server.responses)
+    if not body.get("stream"):
+        params = validate_body(body, _adapter(typed), include_url=True)
+        return _finished(request, await server._invoke_responses(request, params), as_it_is)
+    body_class: Any = typed.body_class
     if not issubclass(body_class, NeMoGymResponseCreateParamsNonStreaming):
         body_class = NeMoGymResponseCreateParamsNonStreaming
-
-    async def endpoint(request: Request) -> Response:
-        body = _object(await read_json(request))
-        if not body.get("stream"):
-            return await handler.answer(request, validate_body(body, _adapter(handler), include_url=True))
-        clean, names = sanitize_streaming_responses_body(body, body_class)
-        try:
-            params = validate_streaming_responses_params(clean, body_class)
-        except ValidationError as error:
-            raise invalid_body(error, body, include_url=True) from None
-        try:
-            return await handler.answer(
-                request, params, _in_form(lambda answer: EventStream(synthesize_responses_sse(answer, names)))
-            )
-        except Exception as error:
-            return _failed_stream(request, error)
-
-    return endpoint
+    clean, names = sanitize_streaming_responses_body(body, body_class)
+    try:
+        params = validate_streaming_responses_params(clean, body_class)
+    except ValidationError as error:
+        raise invalid_body(error, body, include_url=True) from None
+    try:
+        result = await server._invoke_responses(request, params)
+        return _finished(request, result, _in_form(lambda answer: EventStream(synthesize_responses_sse(answer, names))))
+    except Exception as error:
+        return _failed_stream(request, error)
 
 
-def _chat_endpoint(handler: TypedHandler) -> Callable[[Request], Any]:
-    body_class: Any = handler.body_class
+async def answer_chat_completions(server: ModelServer, request: Request, body: dict[str, Any]) -> Response:
+    """A request in the Chat-Completions dialect: strict, or, where `stream` is true, cleaned, and answered with events.
 
-    async def endpoint(request: Request) -> Response:
-        body = _object(await read_json(request))
-        if body.get("stream") is not True:
-            return await handler.answer(request, validate_body(body, _adapter(handler)))
-        clean, with_usage = sanitize_streaming_chat_body(body, body_class)
-        params = validate_body(clean, _adapter(handler))
-        form = _in_form(lambda answer: EventStream(chat_completion_sse(answer, include_usage=with_usage)))
-        return await handler.answer(request, params, form)
+    Raises FastAPI's `RequestValidationError`, and what the handler raises.
+    """
+    typed = _typed(server.chat_completions)
+    if body.get("stream") is not True:
+        params = validate_body(body, _adapter(typed))
+        return _finished(request, await server._invoke_chat_completions(request, params), as_it_is)
+    body_class: Any = typed.body_class
+    clean, with_usage = sanitize_streaming_chat_body(body, body_class)
+    params = validate_body(clean, _adapter(typed))
+    form = _in_form(lambda answer: EventStream(chat_completion_sse(answer, include_usage=with_usage)))
+    return _finished(request, await server._invoke_chat_completions(request, params), form)
 
-    return endpoint
+
+async def answer_messages(server: ModelServer, request: Request, body: dict[str, Any]) -> Response:
+    """One call in Anthropic's dialect, by way of the Responses dialect. Raises as `answer_responses` does without a stream."""
+    params = validate_body(responses_body_from_messages(body), _adapter(_typed(server.responses)))
+
+    def form(answer: dict[str, Any]) -> Response:
+        message = message_from_response(answer, body.get("model"))
+        if body.get("stream"):
+            return EventStream(message_sse(message))
+        return Response(dumps(message), media_type="application/json")
+
+    return _finished(request, await server._invoke_responses(request, params), _in_form(form))
 
 
-def _messages_endpoint(handler: TypedHandler) -> Callable[[Request], Any]:
-    """One call in Anthropic's dialect, by way of the Responses dialect."""
+def _typed(handler: Handler) -> TypedHandler:
+    typed = typed_handler(handler)
+    if typed is None or typed.adapter is None:
+        raise TypeError(f"{getattr(handler, '__qualname__', handler)} does not take one body, and perhaps a request")
+    return typed
 
-    async def endpoint(request: Request) -> Response:
-        body = _object(await read_json(request))
-        params = validate_body(responses_body_from_messages(body), _adapter(handler))
 
-        def form(answer: dict[str, Any]) -> Response:
-            message = message_from_response(answer, body.get("model"))
-            if body.get("stream"):
-                return EventStream(message_sse(message))
-            return Response(dumps(message), media_type="application/json")
-
-        return await handler.answer(request, params, _in_form(form))
-
-    return endpoint
+def _finished(request: Request, result: Any, form: Callable[[Any], Response]) -> Response:
+    """A handler's result in its form, with the headers that it has set; a finished response of the author's stays as it is."""
+    answer = form(result)
+    if answer is result:
+        return answer
+    return with_side(answer, request.scope.pop(_SIDE, None))
 
 
 def _adapter(handler: TypedHandler) -> Any:

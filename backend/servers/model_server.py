@@ -6,8 +6,9 @@ Importable as `nemo_gym.base_responses_api_model`.
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
-from fastapi import Body, FastAPI
+from fastapi import Body, FastAPI, Request
 
 from backend.config.config_types import BaseRunServerInstanceConfig
 from backend.config.global_config import TOKEN_ID_CAPTURE_BLOCK
@@ -30,7 +31,13 @@ from backend.servers.model_call_records import (
     merge_model_call_capture_into_record,
     read_model_call_records,
 )
-from backend.servers.model_routes import add_model_routes
+from backend.servers.model_routes import (
+    add_model_routes,
+    answer_chat_completions,
+    answer_messages,
+    answer_responses,
+    invoke,
+)
 from backend.servers.server_utils import BaseServer, SimpleServer, known_config
 
 __all__ = [
@@ -65,6 +72,7 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
     """A model server with the documented routes; a subclass implements `responses` and `chat_completions`.
 
     Each may also take a leading `request: Request`. Without `stream`, bodies are strict: an unknown field is answered with 422.
+    What stands between a route and them may be replaced too: `responses_dispatch`, `chat_completions_dispatch` and `messages`.
     """
 
     config: BaseResponsesAPIModelConfig
@@ -73,7 +81,7 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
         """An application with `/v1/responses`, `/v1/chat/completions` and `/v1/messages`, all also below the rollout prefix."""
         app = FastAPI()
         self.setup_session_middleware(app)
-        add_model_routes(app, self.responses, self.chat_completions)
+        add_model_routes(app, self, SimpleResponsesAPIModel)
         capture = ModelCallCaptureConfig.from_global_config(known_config(self.server_client))
         folder = capture.model_call_capture_dir if capture.observability_enabled else None
         app.add_middleware(
@@ -114,3 +122,27 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
     @abstractmethod
     async def chat_completions(self, body: NeMoGymChatCompletionCreateParamsNonStreaming) -> NeMoGymChatCompletion:
         """One call of the model in the Chat-Completions dialect."""
+
+    async def responses_dispatch(self, request: Request, body: dict[str, Any] = Body()) -> Any:
+        """`POST /v1/responses`: `body` is the request's JSON object. Raises FastAPI's `RequestValidationError` (answered with 422)."""
+        return await answer_responses(self, request, body)
+
+    async def chat_completions_dispatch(self, request: Request, body: dict[str, Any] = Body()) -> Any:
+        """`POST /v1/chat/completions`, in the same way."""
+        return await answer_chat_completions(self, request, body)
+
+    async def messages(self, request: Request, body: dict[str, Any] = Body()) -> Any:
+        """`POST /v1/messages`: Anthropic's dialect, answered by `responses`."""
+        return await answer_messages(self, request, body)
+
+    async def _invoke_responses(self, request: Request, params: NeMoGymResponseCreateParamsNonStreaming) -> NeMoGymResponse:
+        """`responses`, in the form that its author gave it, with the capture of its tokens; dispatching methods call this."""
+        result: NeMoGymResponse = await invoke(self.responses, request, params, "input")
+        return result
+
+    async def _invoke_chat_completions(
+        self, request: Request, params: NeMoGymChatCompletionCreateParamsNonStreaming
+    ) -> NeMoGymChatCompletion:
+        """`chat_completions`, in the same way."""
+        result: NeMoGymChatCompletion = await invoke(self.chat_completions, request, params, "messages")
+        return result

@@ -11,10 +11,10 @@ from backend.config.config_types import ModelServerRef
 from backend.servers.observation_records import (
     AgentInvocation,
     AgentObservationBundle,
+    AgentObservationRecord,
     ContextCompactionObservation,
     ModelCallRef,
     ObservationGap,
-    ObservationRecord,
 )
 
 logger = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ def join_model_call_observations(bundle: AgentObservationBundle, calls: Sequence
     that two invocations claim gets `model_call_reference_conflict`. Where nothing was captured nothing is compared.
     """
     resolver = ReferenceResolver(calls)
-    records: list[ObservationRecord] = [_joined(record, resolver) for record in bundle.records]
+    records: list[AgentObservationRecord] = [_joined(record, resolver) for record in bundle.records]
     gaps = [*bundle.gaps, *(gap for gap in resolver.gaps if gap not in bundle.gaps)]
     return bundle.model_copy(update={"records": records, "gaps": gaps})
 
@@ -112,7 +112,7 @@ def with_compaction_calls(bundle: AgentObservationBundle, calls: Sequence[Captur
         return bundle.model_copy(update={"gaps": [*bundle.gaps, gap]})
 
 
-def _joined(record: ObservationRecord, resolver: ReferenceResolver) -> ObservationRecord:
+def _joined(record: AgentObservationRecord, resolver: ReferenceResolver) -> AgentObservationRecord:
     if isinstance(record, AgentInvocation):
         calls = resolver.resolve_all(record.model_calls, record.invocation_id, owns=True)
         return record.model_copy(update={"model_calls": calls})

@@ -14,10 +14,10 @@ Outcome = Literal["completed", "failed", "incomplete", "unknown"]
 
 
 class ObservationModel(BaseModel):
-    """A record of observation; unknown fields are errors, so that a misspelt one is noticed where it is made."""
+    """A record of observation; unknown fields and values are errors, also in assignments, so that a slip is noticed where it is made."""
 
     # Only runs that are observed use these: no server pays for their schemas at its start.
-    model_config = ConfigDict(extra="forbid", protected_namespaces=(), defer_build=True)
+    model_config = ConfigDict(extra="forbid", validate_assignment=True, protected_namespaces=(), defer_build=True)
 
 
 class ModelCallRef(ObservationModel):
@@ -29,7 +29,7 @@ class ModelCallRef(ObservationModel):
 
     @model_validator(mode="after")
     def _names_a_call(self) -> ModelCallRef:
-        if self.model_call_id is None and (self.model_ref is None or self.response_id is None):
+        if not self.model_call_id and (self.model_ref is None or not self.response_id):
             raise ValueError("a reference to a model call needs model_call_id, or model_ref and response_id")
         return self
 
@@ -67,11 +67,16 @@ class ToolCallObservation(ObservationModel):
     started_at: float | None = None
     completed_at: float | None = None
     duration_ms: Annotated[float, Field(ge=0)] | None = None
-    timing_source: str | None = None
-    """Who measured: `executor`, `harness`, or `artifact` (read from the agent's own log)."""
-    status: str = "unknown"
-    """As of invocations, or an agent's own word such as `timeout`."""
+    timing_source: Literal["executor", "artifact", "harness"] | None = None
+    """Who measured; `artifact`: it was read from the agent's own log."""
+    status: Literal["completed", "failed", "timeout", "cancelled", "incomplete", "unknown"] = "unknown"
     error_type: str | None = None
+
+    @model_validator(mode="after")
+    def _ends_after_its_start(self) -> ToolCallObservation:
+        if self.started_at is not None and self.completed_at is not None and self.completed_at < self.started_at:
+            raise ValueError(f"completed_at {self.completed_at} is before started_at {self.started_at}")
+        return self
 
 
 class ContextCompactionObservation(ObservationModel):
@@ -93,21 +98,23 @@ class ContextCompactionObservation(ObservationModel):
 
 
 class SandboxObservation(ObservationModel):
-    """A sandbox in which the agent worked, or its work was verified."""
+    """A sandbox in which the agent worked, its environment ran, or its work was verified."""
 
     kind: Literal["sandbox"] = "sandbox"
-    role: Literal["agent", "verifier"]
+    role: Literal["agent", "verifier", "environment"]
     provider: str | None = None
     sandbox_id: str | None = None
-    outcome: str = "unknown"
+    outcome: Literal["completed", "failed", "timeout", "oom", "sandbox_error", "cancelled", "unknown"] = "unknown"
     exit_code: int | None = None
-    error_type: str | None = None
     wall_time_s: Annotated[float, Field(ge=0)] | None = None
     cpu_time_s: Annotated[float, Field(ge=0)] | None = None
     peak_memory_mib: Annotated[float, Field(ge=0)] | None = None
+    resource_usage_source: str | None = None
+    """Where the numbers come from, such as `cgroup`."""
+    error_type: str | None = None
 
 
-ObservationRecord = Annotated[
+AgentObservationRecord = Annotated[
     AgentInvocation | ToolCallObservation | ContextCompactionObservation | SandboxObservation, Field(discriminator="kind")
 ]
 
@@ -117,8 +124,28 @@ class AgentObservationBundle(ObservationModel):
 
     source: str
     """The name of the agent's kind, such as `claude_code`."""
-    records: list[ObservationRecord] = Field(default_factory=list)
+    records: list[AgentObservationRecord] = Field(default_factory=list)
     gaps: list[ObservationGap] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _invocations_form_trees(self) -> AgentObservationBundle:
+        parents: dict[str, str | None] = {}
+        for record in self.records:
+            if isinstance(record, AgentInvocation):
+                if record.invocation_id in parents:
+                    raise ValueError(f"invocation_id {record.invocation_id!r} is there more than once")
+                parents[record.invocation_id] = record.parent_invocation_id
+        settled: set[str] = set()
+        for start in parents:
+            walked: set[str] = set()
+            current: str | None = start
+            while current in parents and current not in settled:
+                if current in walked:
+                    raise ValueError(f"invocation {current!r} is among its own parents")
+                walked.add(current)
+                current = parents[current]
+            settled |= walked
+        return self
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from backend.errors import GymError
 from backend.io.files import make_folder, write_atomically
 
@@ -24,15 +26,16 @@ _COLUMNS = {0: ("name", 160), 1: ("ncall", 12), 2: ("tsub", 10), 3: ("ttot", 10)
 _PICTURE_SECONDS = 60
 
 
-class Profiler:
+class Profiler(BaseModel):
     """CPU time by function, over all threads, from `start` on; `dump` writes what there is so far.
 
     Files `<name>.log`, `<name>.callgrind` and, where the tools for it are there, `<name>.dot` and `<name>.png`.
     """
 
-    def __init__(self, name: str, base_profile_dir: str | Path) -> None:
-        self.name = name
-        self.base_profile_dir = Path(base_profile_dir)
+    name: str
+    base_profile_dir: Path
+    required_str: str | None = None
+    """Of the functions, which stand as `<file>:<line> <name>`, the log has only those with this in them; None keeps all."""
 
     def start(self) -> None:
         """Begin to measure. Raises `GymError` where yappi is missing."""
@@ -51,11 +54,18 @@ class Profiler:
         folder = make_folder(self.base_profile_dir)
         table = io.StringIO()
         stats.print_all(out=table, columns=_COLUMNS)
-        write_atomically(folder / f"{self.name}.log", table.getvalue().encode())
+        write_atomically(folder / f"{self.name}.log", self._wanted(table.getvalue()).encode())
         callgrind = folder / f"{self.name}.callgrind"
         stats.save(str(callgrind), type="CALLGRIND")
         self._draw(callgrind)
         return folder
+
+    def _wanted(self, table: str) -> str:
+        if not self.required_str:
+            return table
+        lines = table.splitlines(keepends=True)
+        names = next((number for number, line in enumerate(lines, 1) if line.split()[:2] == ["name", "ncall"]), 0)
+        return "".join([*lines[:names], *(line for line in lines[names:] if self.required_str in line)])
 
     def _draw(self, callgrind: Path) -> None:
         """The call graph as a picture, as far as the tools for it are there."""

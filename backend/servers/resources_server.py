@@ -16,6 +16,7 @@ from backend.config.config_types import AggregateMetrics, AggregateMetricsReques
 from backend.metrics.reward_profile import AggregateMetricsMixin
 from backend.responses.schema import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from backend.servers.endpoint import add_json_route
+from backend.servers.handlers import awaitable
 from backend.servers.judge import judge_failsafe
 from backend.servers.rollout_correlation import RolloutContextMiddleware
 from backend.servers.server_utils import SimpleServer
@@ -118,9 +119,9 @@ class SimpleResourcesServer(AggregateMetricsMixin, SimpleServer):
         self.setup_session_middleware(app)
         app.add_middleware(RolloutContextMiddleware)
         add_json_route(app, "/seed_session", self.seed_session)
-        add_json_route(app, "/verify", judge_failsafe(self.verify))
+        add_json_route(app, "/verify", judge_failsafe(awaitable(self.verify)))
         add_json_route(app, "/aggregate_metrics", self.aggregate_metrics)
-        add_json_route(app, "/reverify_mode", self.reverify_mode, methods=("GET",))
+        add_json_route(app, "/reverify_mode", self.get_reverify_mode, methods=("GET",))
         return app
 
     async def seed_session(self, body: BaseSeedSessionRequest) -> BaseSeedSessionResponse:
@@ -131,9 +132,9 @@ class SimpleResourcesServer(AggregateMetricsMixin, SimpleServer):
     async def verify(self, body: BaseVerifyRequest) -> BaseVerifyResponse:
         """Judge one finished trajectory."""
 
-    async def reverify_mode(self) -> str:
+    async def get_reverify_mode(self) -> ReverifyMode:
         """How `gym eval reverify` may treat this verifier."""
-        return type(self.config).REVERIFY_MODE.value
+        return type(self.config).REVERIFY_MODE
 
     def mcp_tools(self, harvested: list[MCPTool], catchall: CatchAll) -> list[MCPTool] | None:
         """The tools to offer over MCP: the POST routes with a fixed path (`harvested`), unless a subclass chooses.

@@ -191,13 +191,13 @@ def rollout_path_prefix(rollout_id: str, token_capture: bool = False) -> str:
     return f"/ng-rollout/{rollout_id}" + ("/training-token-capture" if token_capture else "")
 
 
-def apply_rollout_prefix(url: str, rollout_id: str | None, token_capture: bool = False) -> str:
-    """`url` (or path) with the rollout prefix in front of its path; unchanged without an id."""
+def apply_rollout_prefix(base_url: str, rollout_id: str | None, token_capture: bool = False) -> str:
+    """`base_url` (or path) with the rollout prefix in front of its path; unchanged without an id."""
     if not rollout_id:
-        return url
-    scheme, separator, rest = url.partition("://")
+        return base_url
+    scheme, separator, rest = base_url.partition("://")
     if not separator:
-        return rollout_path_prefix(rollout_id, token_capture) + url
+        return rollout_path_prefix(rollout_id, token_capture) + base_url
     host, slash, path = rest.partition("/")
     return f"{scheme}://{host}{rollout_path_prefix(rollout_id, token_capture)}{slash}{path}"
 
@@ -217,10 +217,10 @@ def get_nemo_gym_fastapi_num_workers() -> int:
     return int(os.environ.get(_WORKERS_VARIABLE) or 1)
 
 
-def is_nemo_gym_fastapi_entrypoint(file_path: str) -> bool:
-    """Whether `file_path` is the entry point of the server whose worker this process is."""
+def is_nemo_gym_fastapi_entrypoint(file: str) -> bool:
+    """Whether `file` is the entry point of the server whose worker this process is."""
     wanted = os.environ.get(_ENTRYPOINT_VARIABLE)
-    return bool(wanted) and Path(file_path).resolve().as_posix().endswith(str(wanted))
+    return bool(wanted) and Path(file).resolve().as_posix().endswith(str(wanted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,17 +442,17 @@ class SimpleServer(BaseServer):
         taken = any(getattr(route, "path", None) == INFLIGHT_PATH for route in app.routes)
         app.add_middleware(InflightWork, server_name=self.config.name, answers=not taken)
 
-    def setup_profiling(self, app: FastAPI, config: ProfilingMiddlewareConfig) -> None:
+    def setup_profiling(self, app: FastAPI, profiling_config: ProfilingMiddlewareConfig) -> None:
         """Measure from now on, and write the results of that whenever `GET /stats` is asked for; the answer is their folder."""
         from starlette.requests import Request
         from starlette.responses import JSONResponse
 
         from backend.servers.profiling import Profiler
 
-        if config.profiling_results_dirpath is None:
+        if profiling_config.profiling_results_dirpath is None:
             raise GymError("profiling_enabled needs profiling_results_dirpath, a folder for the results")
-        folder = Path(config.profiling_results_dirpath) / f"{type(self).__name__}___{self.config.name}"
-        profiler = Profiler(self.config.name.replace("/", "_"), folder)
+        folder = Path(profiling_config.profiling_results_dirpath) / f"{type(self).__name__}___{self.config.name}"
+        profiler = Profiler(name=self.config.name.replace("/", "_"), base_profile_dir=folder)
         profiler.start()
 
         async def stats(_request: Request) -> JSONResponse:

@@ -17,14 +17,18 @@ from nemo_gym.base_resources_server import (
     SimpleResourcesServer,
 )
 from nemo_gym.openai_utils import (
+    NeMoGymEasyInputMessage,
+    NeMoGymMessage,
     NeMoGymResponse,
     NeMoGymResponseCreateParamsNonStreaming,
     NeMoGymResponseFunctionToolCall,
+    NeMoGymResponseOutputMessage,
 )
 from nemo_gym.server_utils import SESSION_ID_KEY
 
 Info = dict[str, Any]
 
+_MESSAGES = (NeMoGymResponseOutputMessage, NeMoGymEasyInputMessage, NeMoGymMessage)
 _WITHOUT_A_PLACE_HERE = ("/seed_session", "/verify")
 
 
@@ -63,6 +67,24 @@ class EnvStepResponse(BaseModel):
     """`tool_outputs` of it (see `tool_output`) become items of the conversation."""
 
 
+def tool_output(call: NeMoGymResponseFunctionToolCall, result: Any) -> dict[str, str]:
+    """An entry for `info["tool_outputs"]`: what a tool that the model called has to say, as JSON; what JSON cannot express, as text."""
+    return {"call_id": call.call_id, "output": json.dumps(result, ensure_ascii=False, default=str)}
+
+
+def extract_text(response: NeMoGymResponse) -> str:
+    """The text of all messages of the model in an answer, joined without separator; a message's content may be parts or text."""
+    said = (item for item in response.output if isinstance(item, _MESSAGES) and item.role == "assistant")
+    return "".join(_text_of(item.content) for item in said)
+
+
+def _text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    parts = (part if isinstance(part, dict) else part.model_dump() for part in content)
+    return "".join(part["text"] for part in parts if part.get("type") in ("output_text", "input_text"))
+
+
 class GymnasiumServer(SimpleResourcesServer):
     """A resources server with `/reset` and `/step` in place of `/seed_session` and `/verify`; a subclass implements `step`."""
 
@@ -78,7 +100,7 @@ class GymnasiumServer(SimpleResourcesServer):
         app.post("/step")(self._step_endpoint)
         return app
 
-    async def reset(self, metadata: dict[str, Any], session_id: str) -> tuple[str | None, Info]:
+    async def reset(self, metadata: dict[str, Any], session_id: str | None = None) -> tuple[str | None, Info]:
         """Begin an episode; gives the first observation, if there is one, and info.
 
         `metadata` holds the row's own fields, `session_id` names the episode until it ends.
@@ -87,20 +109,26 @@ class GymnasiumServer(SimpleResourcesServer):
 
     @abstractmethod
     async def step(
-        self, action: NeMoGymResponse, metadata: dict[str, Any], session_id: str
+        self, action: NeMoGymResponse, metadata: dict[str, Any], session_id: str | None = None
     ) -> tuple[str | None, float, bool, bool, Info]:
         """Take one answer of the model; gives observation, reward, terminated, truncated and info."""
 
-    async def close_session(self, session_id: str) -> None:
+    async def close_session(self, session_id: str | None) -> None:
         """Forget an episode that has ended."""
-        self.session_state.pop(session_id, None)
+        if session_id is not None:
+            self.session_state.pop(session_id, None)
+
+    @staticmethod
+    def tool_output(call: NeMoGymResponseFunctionToolCall, result: Any) -> dict[str, str]:
+        """As the function of the same name."""
+        return tool_output(call, result)
 
     async def _reset_endpoint(self, body: EnvResetRequest, request: Request) -> EnvResetResponse:
-        observation, info = await self.reset(body.model_extra or {}, request.session[SESSION_ID_KEY])
+        observation, info = await self.reset(body.model_extra or {}, request.session.get(SESSION_ID_KEY))
         return EnvResetResponse(observation=observation, info=info)
 
     async def _step_endpoint(self, body: EnvStepRequest, request: Request) -> EnvStepResponse:
-        session_id = request.session[SESSION_ID_KEY]
+        session_id = request.session.get(SESSION_ID_KEY)
         observation, reward, terminated, truncated, info = await self.step(body.response, body.model_extra or {}, session_id)
         if terminated or truncated:
             await self.close_session(session_id)
@@ -110,16 +138,6 @@ class GymnasiumServer(SimpleResourcesServer):
         """Never asked: rewards come from the steps."""
         raise NotImplementedError(f"{type(self).__name__} gives its rewards in /step; run it with gymnasium_agent")
 
-    async def reverify_mode(self) -> str:
+    async def get_reverify_mode(self) -> ReverifyMode:
         """An episode cannot be judged again after it has ended."""
-        return ReverifyMode.UNSUPPORTED.value
-
-
-def tool_output(call: NeMoGymResponseFunctionToolCall, result: Any) -> dict[str, str]:
-    """An entry for `info["tool_outputs"]`: what a tool that the model called has to say, as JSON."""
-    return {"call_id": call.call_id, "output": json.dumps(result, ensure_ascii=False)}
-
-
-def extract_text(response: NeMoGymResponse) -> str:
-    """The text of all messages of an answer, joined without separator."""
-    return response.output_text
+        return ReverifyMode.UNSUPPORTED

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from http.cookies import SimpleCookie
 from typing import Any
 from uuid import uuid4
 
@@ -44,10 +43,9 @@ from nemo_gym.server_utils import get_response_json
 from responses_api_agents.remote_agent.remote_service import RemoteService, RemoteServiceError, normalize_remote_url
 from responses_api_agents.simple_agent.exchange import (
     Cookies,
-    cookie_values,
     cookies_of,
+    own_answer,
     post,
-    request_to_self,
     set_cookies,
 )
 from responses_api_agents.simple_agent.loop import Conversation, Limits, converse, function_calls
@@ -172,11 +170,7 @@ class RemoteAgent(SimpleResponsesAPIAgent):
     async def _run_once(self, request: Request, body: RemoteAgentRunRequest) -> RemoteAgentVerifyResponse:
         cookies = cookies_of(request)
         await self._post_to_environment("/seed_session", body.model_dump(exclude_unset=True), cookies)
-        side = Response()
-        inner = request_to_self(request, "/v1/responses", None, cookies)
-        result = await self.responses(inner, side, body.responses_create_params)
-        for header in side.headers.getlist("set-cookie"):
-            cookies.update(cookie_values(SimpleCookie(header)))
+        result = await own_answer(self, RemoteAgent, request, "/v1/responses", None, body.responses_create_params, cookies)
         judged = {**body.model_dump(), "response": result.model_dump()}
         if self.config.skip_verification:
             judged |= {"reward": self.config.skip_verification_reward, "verification_skipped": True}

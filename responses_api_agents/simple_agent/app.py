@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from http.cookies import SimpleCookie
 from typing import Any
 
 from fastapi import Request, Response
@@ -25,10 +24,9 @@ from nemo_gym.server_utils import ClientResponse, get_response_json
 from responses_api_agents.simple_agent.exchange import (
     Cookies,
     ask_model,
-    cookie_values,
     cookies_of,
+    own_answer,
     post,
-    request_to_self,
     set_cookies,
 )
 from responses_api_agents.simple_agent.loop import DEFAULT_IDLE_TURNS, Conversation, Limits, converse, function_calls
@@ -108,11 +106,8 @@ class SimpleAgent(SimpleResponsesAPIAgent):
         cookies = cookies_of(request)
         await self._post_to_environment("/seed_session", body.model_dump(exclude_unset=True), cookies)
 
-        side = Response()
-        inner = request_to_self(request, self.url_path_for_run("/v1/responses", body), self.rollout_id_from_run(body), cookies)
-        result = await self.responses(inner, side, body.responses_create_params)
-        for header in side.headers.getlist("set-cookie"):
-            cookies.update(cookie_values(SimpleCookie(header)))
+        path, rollout_id = self.url_path_for_run("/v1/responses", body), self.rollout_id_from_run(body)
+        result = await own_answer(self, SimpleAgent, request, path, rollout_id, body.responses_create_params, cookies)
         recorded = (result.model_extra or {}).pop(HIDDEN_KEY, None)
 
         row = body.model_dump()

@@ -30,6 +30,7 @@ class TrajectoryRecorder:
         self.turns: list[dict[str, Any]] = []
         self.tool_calls: list[dict[str, Any]] = []
         self.calls_asked_for = 0
+        self.gaps: list[dict[str, Any]] = []
         self.conversation: list[dict[str, Any]] = []
 
     def turn(self, question: list[Any], answer: NeMoGymResponse, asked_at: float) -> None:
@@ -38,17 +39,21 @@ class TrajectoryRecorder:
         self.calls_asked_for += sum(isinstance(item, NeMoGymResponseFunctionToolCall) for item in answer.output)
         reasoning = [item for item in answer.output if isinstance(item, NeMoGymResponseReasoningItem)]
         others = [item for item in answer.output if not isinstance(item, NeMoGymResponseReasoningItem)]
+        turn_no = len(self.turns) + 1
+        if not answer.id:
+            gap = {"code": "model_call_reference_unavailable", "invocation_id": self.invocation_id, "detail": f"turn:{turn_no}"}
+            self.gaps.append(gap)
         self.turns.append(
             {
                 "invocation_id": self.invocation_id,
                 "rollout_id": self.rollout_id,
-                "turn_no": len(self.turns) + 1,
+                "turn_no": turn_no,
                 "timestamp": asked_at,
                 "question": list(self.conversation),
                 "answer": [_wire(item) for item in others],
                 "reasoning_content": [_wire(item) for item in reasoning],
                 "step_count": self.calls_asked_for,
-                "model_calls": [{"model_ref": self.model_server, "response_id": answer.id}],
+                "model_calls": [{"model_ref": self.model_server, "response_id": answer.id}] if answer.id else [],
             }
         )
 
@@ -61,7 +66,7 @@ class TrajectoryRecorder:
                 "tool_call_id": call.call_id,
                 "tool_name": call.name,
                 "started_at": started_at,
-                "completed_at": ended_at,
+                "completed_at": max(started_at, ended_at),  # the system's clock may have been set back
                 "duration_ms": max(0.0, (ended_at - started_at) * 1000),
                 "timing_source": "harness",
                 "status": "failed" if outcome.error_type else "completed",
@@ -86,6 +91,7 @@ class TrajectoryRecorder:
             "invocations": [invocation],
             "turns": self.turns,
             "tool_calls": self.tool_calls,
+            "gaps": self.gaps,
         }
 
     def _follow(self, items: list[Any]) -> None:
@@ -102,7 +108,7 @@ def finished(record: Mapping[str, Any], row: Mapping[str, Any], resolved: Any) -
     """`record` with the row's task and, when the verifier told it as a bool, whether the last turn resolved it."""
     task = str(next((row[key] for key in _TASK_KEYS if row.get(key) is not None), ""))
     turns = [{**turn, "task_id": task} for turn in record["turns"]]
-    gaps = []
+    gaps = list(record["gaps"])
     if isinstance(resolved, bool):
         turns[-1:] = [{**turn, "resolved": resolved} for turn in turns[-1:]]
     else:

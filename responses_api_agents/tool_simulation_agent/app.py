@@ -10,7 +10,7 @@ from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, Simpl
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.server_utils import get_response_json
-from responses_api_agents.simple_agent.exchange import ask_model, post, request_to_self
+from responses_api_agents.simple_agent.exchange import answers_as, ask_agent, ask_model, post, request_to_self
 
 
 class ToolSimulationAgentConfig(BaseResponsesAPIAgentConfig):
@@ -45,8 +45,11 @@ class ToolSimulationAgent(SimpleResponsesAPIAgent):
     async def run(self, request: Request, body: ToolSimulationAgentRunRequest) -> ToolSimulationAgentVerifyResponse:
         """One rollout: one model call, then the verdict (or the configured reward when verification is skipped)."""
         path = self.url_path_for_run("/v1/responses", body)
-        inner = request_to_self(request, path, self.rollout_id_from_run(body), {})
-        answer = await self.responses(inner, body.responses_create_params)
+        if answers_as(self, ToolSimulationAgent):
+            inner = request_to_self(request, path, self.rollout_id_from_run(body), {})
+            answer = await self.responses(inner, body.responses_create_params)
+        else:
+            answer = await ask_agent(self.server_client, self.config.name, path, body.responses_create_params)
         judged = {**body.model_dump(), "response": answer.model_dump()}
         if self.config.skip_verification:
             judged |= {"reward": self.config.skip_verification_reward, "verification_skipped": True}

@@ -160,7 +160,8 @@ def test_the_attempt_counter_is_no_metric() -> None:
 
 @pytest.mark.parametrize("case", cases("perf_summary"))
 def test_perf_summary(case: dict[str, Any]) -> None:
-    assert_same(compute_perf_summary(**case["input"]), case["expected"])
+    given = case["input"]
+    assert_same(compute_perf_summary(given["records"], given["total_rollouts"]), case["expected"])
 
 
 @pytest.mark.parametrize("case", cases("ng_perf"))

@@ -61,9 +61,11 @@ DOCUMENTED = {
     "rollout_correlation": "RolloutContextMiddleware current_rollout_id maybe_rollout_id_from_run_body rollout_context",
     "rollout_observability": """AgentEpisode AgentInvocation AgentObservationBundle ContextCompactionObservation ModelCallRef ObservationGap
         SandboxObservation ToolCallObservation TrajectoryRecord TrajectoryToolCall TrajectoryTurn join_model_call_observations""",
-    "sandbox": """AsyncSandbox Sandbox SandboxCreateError SandboxEndpoint SandboxExecResult SandboxHandle SandboxPtySession
-        SandboxResources SandboxSpec SandboxStatus create_provider get_provider_class list_providers register_provider
+    "sandbox": """AsyncSandbox ConnectableProvider ExecResult Sandbox SandboxCreateError SandboxEndpoint SandboxExecResult SandboxHandle
+        SandboxPty SandboxPtyError SandboxPtySession SandboxPtySpec SandboxResources SandboxSpec SandboxStatus SupportsSandboxEndpoint
+        SupportsSandboxPty SupportsSandboxPtyAttach create_provider get_provider_class list_providers register_provider
         resolve_provider_config resolve_provider_metadata rewrite_image""",
+    "sandbox.api": "AsyncSandbox Sandbox SandboxPty",
     "server_metadata": "ServerMetadata visit_agent_server visit_resources_server",
     "server_status": "StatusCommand",
     "server_utils": """BaseServer BaseServerConfig ClientResponse DEFAULT_HEAD_SERVER_PORT GlobalAIOHTTPAsyncClientConfig

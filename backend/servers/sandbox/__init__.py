@@ -3,9 +3,11 @@
 Importable as `nemo_gym.sandbox`. `AsyncSandbox` is for servers, `Sandbox` for synchronous code.
 """
 
-from backend.servers.sandbox.api import AsyncSandbox
+from backend.servers.sandbox.api import AsyncSandbox, Sandbox, SandboxPty
 from backend.servers.sandbox.config import resolve_provider_config, resolve_provider_metadata
 from backend.servers.sandbox.providers.base import (
+    ConnectableProvider,
+    ExecResult,
     SandboxCreateError,
     SandboxCreateVerificationError,
     SandboxEndpoint,
@@ -15,16 +17,22 @@ from backend.servers.sandbox.providers.base import (
     SandboxProvider,
     SandboxPtyError,
     SandboxPtySession,
+    SandboxPtySpec,
+    SandboxPtyUnsupportedError,
     SandboxResources,
     SandboxSpec,
     SandboxStatus,
+    SupportsSandboxEndpoint,
+    SupportsSandboxPty,
+    SupportsSandboxPtyAttach,
 )
 from backend.servers.sandbox.providers.registry import create_provider, get_provider_class, list_providers, register_provider
-from backend.servers.sandbox.sync_api import Sandbox
 from backend.servers.sandbox.utils import rewrite_image
 
 __all__ = [
     "AsyncSandbox",
+    "ConnectableProvider",
+    "ExecResult",
     "Sandbox",
     "SandboxCreateError",
     "SandboxCreateVerificationError",
@@ -33,11 +41,17 @@ __all__ = [
     "SandboxExecResult",
     "SandboxHandle",
     "SandboxProvider",
+    "SandboxPty",
     "SandboxPtyError",
     "SandboxPtySession",
+    "SandboxPtySpec",
+    "SandboxPtyUnsupportedError",
     "SandboxResources",
     "SandboxSpec",
     "SandboxStatus",
+    "SupportsSandboxEndpoint",
+    "SupportsSandboxPty",
+    "SupportsSandboxPtyAttach",
     "create_provider",
     "get_provider_class",
     "list_providers",

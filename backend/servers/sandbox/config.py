@@ -14,17 +14,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from backend.errors import did_you_mean, name_some
-from backend.servers.sandbox.providers.base import SandboxConfigError
+from backend.servers.sandbox.providers.base import SandboxConfigError, SandboxSettingsError
 
 METADATA = "default_metadata"
 
 
-def resolve_provider_config(provider: str | Mapping[str, Any], global_config: Any = None) -> dict[str, Any]:
-    """`{provider: settings}` of a block, given as itself or as its name in `global_config`.
+def resolve_provider_config(sandbox_provider: str | Mapping[str, Any], named_configs: Any = None) -> dict[str, Any]:
+    """`{provider: settings}` of a block, given as itself or as its name in `named_configs`.
 
     Raises `SandboxConfigError` (a ValueError) when there is no such block, or it does not hold exactly one provider.
     """
-    block = _block_of(provider, global_config)
+    block = _block_of(sandbox_provider, named_configs)
     names = [name for name in block if name != METADATA]
     if len(names) != 1:
         found = name_some(names) if names else "none"
@@ -35,9 +35,12 @@ def resolve_provider_config(provider: str | Mapping[str, Any], global_config: An
     return {names[0]: block[names[0]] or {}}
 
 
-def resolve_provider_metadata(provider: str | Mapping[str, Any], global_config: Any = None) -> dict[str, Any]:
-    """The block's `default_metadata`, empty where it has none."""
-    return dict(_block_of(provider, global_config).get(METADATA) or {})
+def resolve_provider_metadata(sandbox_provider: str | Mapping[str, Any], named_configs: Any = None) -> dict[str, Any]:
+    """The block's `default_metadata`, empty where it has none. Raises as `resolve_provider_config` does where there is no block."""
+    metadata = _block_of(sandbox_provider, named_configs).get(METADATA) or {}
+    if not isinstance(metadata, Mapping):
+        raise SandboxConfigError(f"`{METADATA}` of a sandbox provider block is a mapping, not {metadata!r}")
+    return dict(metadata)
 
 
 def _block_of(provider: str | Mapping[str, Any], global_config: Any) -> dict[str, Any]:
@@ -52,7 +55,7 @@ def _block_of(provider: str | Mapping[str, Any], global_config: Any) -> dict[str
         provider = block
     plain = _plain(provider)
     if not isinstance(plain, dict):
-        raise SandboxConfigError(f"a sandbox provider is a name or a mapping, not {provider!r}")
+        raise SandboxSettingsError(f"a sandbox provider is a name or a mapping, not {provider!r}")
     return plain
 
 

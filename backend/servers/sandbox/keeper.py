@@ -3,12 +3,13 @@
 Run as a script of its own with the standard library only. It adopts whatever its commands leave behind (Linux's child subreaper), also what
 has left their process groups. When its socket closes, because the sandbox was closed or the server is gone, it kills all of that and deletes the folder.
 
-Messages are JSON, one per packet. In: `{"start": n}` with three descriptors (a file with `{"argv", "cwd", "env"}`, stdout, stderr), and
-`{"kill": n}`. Out: `{"ended": n, "code": exit code, negative for a signal}`, or `{"failed": n, "error": text}`.
+Messages are JSON, one per packet. In: `{"start": n}` with three descriptors (a file with `{"argv", "cwd", "env"}`, stdout, stderr) or four (stdin;
+with `"terminal": true` in the file it becomes the command's controlling terminal), and `{"kill": n, "signal": its number}`. Out: `{"ended": n, "code": exit code, negative for a signal}`, or `{"failed": n, "error": text}`.
 """
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import selectors
@@ -16,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -56,7 +58,7 @@ class Keeper:
 
     def _serve_request(self) -> bool:
         try:
-            data, descriptors, _, _ = socket.recv_fds(self.control, _PACKET, 3)
+            data, descriptors, _, _ = socket.recv_fds(self.control, _PACKET, 4)
         except ConnectionResetError:  # the server died with something unread
             return False
         if not data:
@@ -65,10 +67,10 @@ class Keeper:
         if "start" in message:
             self._start(message["start"], *descriptors)
         else:
-            self._kill(message["kill"])
+            self._kill(message["kill"], message.get("signal", signal.SIGKILL))
         return True
 
-    def _start(self, number: int, request: int, stdout: int, stderr: int) -> None:
+    def _start(self, number: int, request: int, stdout: int, stderr: int, stdin: int = subprocess.DEVNULL) -> None:
         try:
             with open(request, "rb") as file:
                 wanted = json.load(file)
@@ -76,25 +78,26 @@ class Keeper:
                 wanted["argv"],
                 cwd=wanted["cwd"],
                 env=wanted["env"],
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
                 start_new_session=True,
-                preexec_fn=_die_with_keeper,  # safe here: this process has one thread
+                preexec_fn=_begin_in_terminal if wanted.get("terminal") else _begin,  # safe here: this process has one thread
             )
             self.commands[process.pid] = number
             process.returncode = 0  # it is reaped below, not by its object
         except Exception as error:  # whatever the request holds, it must not end the other commands
             self._say({"failed": number, "error": str(error)[:_MOST_OF_AN_ERROR]})
         finally:
-            os.close(stdout)
-            os.close(stderr)
+            for descriptor in (stdout, stderr, stdin):
+                if descriptor >= 0:
+                    os.close(descriptor)
 
-    def _kill(self, number: int) -> None:
+    def _kill(self, number: int, by: int) -> None:
         for pid, other in self.commands.items():
             if other == number:
                 with contextlib.suppress(ProcessLookupError):
-                    os.killpg(pid, signal.SIGKILL)
+                    os.killpg(pid, by)
 
     def _reap(self) -> None:
         with contextlib.suppress(ChildProcessError):
@@ -138,8 +141,15 @@ def _children(parent: int) -> list[int]:
     return found
 
 
-def _die_with_keeper() -> None:
+def _begin() -> None:
+    """In a command's process, before it becomes the command."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # that this process ignores it would be inherited
+
+
+def _begin_in_terminal() -> None:
+    _begin()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def delete_tree(root: str) -> None:

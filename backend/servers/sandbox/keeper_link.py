@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,30 +67,63 @@ class KeeperLink:
 
         Raises `SandboxError` when it cannot be started, and when the keeper is gone.
         """
-        if not self._open:
-            raise SandboxError("the sandbox has ended")
-        self._count += 1
-        number = self._count
-        pipes = self._start(number, argv, cwd, env)
-        ended = self._waiting[number] = asyncio.get_running_loop().create_future()
+        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+            try:
+                (out, out_theirs), (err, err_theirs) = pipe_to_read(ours, theirs), pipe_to_read(ours, theirs)
+            except OSError as error:
+                raise _cannot_start(error) from error
+            number, ended = self.start({"argv": list(argv), "cwd": cwd, "env": env}, [out_theirs, err_theirs])
+            ours.pop_all()
         outputs = LimitedOutput(output_limit), LimitedOutput(output_limit)
-        readers = [asyncio.create_task(collect(pipe, kept)) for pipe, kept in zip(pipes, outputs, strict=True)]
+        readers = [asyncio.create_task(collect(pipe, kept)) for pipe, kept in zip((out, err), outputs, strict=True)]
         code: int | None = None
         try:
             done, _ = await asyncio.wait({ended}, timeout=timeout_s)
             if done:
                 code = ended.result()
             else:
-                self._send({"kill": number})
+                self.kill(number)
                 await asyncio.wait({ended}, timeout=_END_SECONDS)
         except asyncio.CancelledError:
-            self._send({"kill": number})
+            self.kill(number)
             raise
         finally:
-            self._waiting.pop(number, None)
+            self.forget(number)
             await _give_up_after(readers, _LATE_OUTPUT_SECONDS)
-        code = 128 - code if code is not None and code < 0 else code
-        return Ended(code, outputs[0].text(), outputs[1].text())
+        return Ended(None if code is None else shell_code(code), outputs[0].text(), outputs[1].text())
+
+    def start(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> tuple[int, asyncio.Future[int]]:
+        """Start a command; gives its number and what becomes its exit code, negative for a signal.
+
+        `request` is `{"argv", "cwd", "env"}`, and `{"terminal": True}` where stdin is to be its terminal; `descriptors` are its stdout, stderr and, if
+        there is one, stdin, and stay the caller's. Raises `SandboxError` when the sandbox has ended; the future does when the command does not start.
+        """
+        if not self._open:
+            raise SandboxError("the sandbox has ended")
+        self._count += 1
+        try:
+            file = os.memfd_create("sandbox-request")
+        except OSError as error:
+            raise _cannot_start(error) from error
+        try:
+            os.write(file, dumps(request))
+            os.lseek(file, 0, os.SEEK_SET)
+            socket.send_fds(self._control, [dumps({"start": self._count})], [file, *descriptors])
+        except OSError as error:
+            self._lose()
+            raise SandboxError(f"the sandbox does not take commands any more: {error.strerror}") from error
+        finally:
+            os.close(file)
+        ended = self._waiting[self._count] = asyncio.get_running_loop().create_future()
+        return self._count, ended
+
+    def kill(self, number: int, by: int = signal.SIGKILL) -> None:
+        """Send a signal to a command's process group; nothing when it has ended."""
+        self._send({"kill": number, "signal": int(by)})
+
+    def forget(self, number: int) -> None:
+        """Take no more interest in a command's end."""
+        self._waiting.pop(number, None)
 
     async def close(self) -> None:
         """End every process of the sandbox and the keeper, which deletes the folder."""
@@ -99,25 +133,6 @@ class KeeperLink:
         except subprocess.TimeoutExpired:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)
-
-    def _start(self, number: int, argv: Sequence[str], cwd: str, env: dict[str, str]) -> tuple[int, int]:
-        """Send the request; the read ends of the command's stdout and stderr."""
-        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
-            try:
-                (out, out_theirs), (err, err_theirs) = _pipe(ours, theirs), _pipe(ours, theirs)
-                request = os.memfd_create("sandbox-request")
-                theirs.callback(os.close, request)
-                os.write(request, dumps({"argv": list(argv), "cwd": cwd, "env": env}))
-                os.lseek(request, 0, os.SEEK_SET)
-            except OSError as error:
-                raise SandboxError(f"the command cannot be started: {error.strerror}") from error
-            try:
-                socket.send_fds(self._control, [dumps({"start": number})], [request, out_theirs, err_theirs])
-            except OSError as error:
-                self._lose()
-                raise SandboxError(f"the sandbox does not take commands any more: {error.strerror}") from error
-            ours.pop_all()
-        return out, err
 
     def _send(self, message: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):
@@ -154,12 +169,21 @@ class KeeperLink:
                 future.set_exception(SandboxError("the sandbox ended while the command ran"))
 
 
-def _pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
-    """A pipe: the end that is read here, and the one for the command."""
+def pipe_to_read(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
+    """A pipe: the end that is read here, and the one for the command. The stacks close them."""
     read, write = os.pipe()
     ours.callback(os.close, read)
     theirs.callback(os.close, write)
     return read, write
+
+
+def shell_code(code: int) -> int:
+    """An exit code as shells say it: 128 + the signal's number for a signal."""
+    return 128 - code if code < 0 else code
+
+
+def _cannot_start(error: OSError) -> SandboxError:
+    return SandboxError(f"the command cannot be started: {error.strerror}")
 
 
 async def _give_up_after(tasks: list[asyncio.Task[None]], seconds: float) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from backend.servers.sandbox.api import DEFAULT_TIMEOUT_SECONDS, AsyncSandbox
+from backend.servers.sandbox.async_api import AsyncSandbox
 from backend.servers.sandbox.providers.base import (
     SandboxEndpoint,
     SandboxError,
@@ -17,6 +17,7 @@ from backend.servers.sandbox.providers.base import (
     SandboxSpec,
     SandboxStatus,
 )
+from backend.servers.sandbox.terminals import DEFAULT_TIMEOUT_SECONDS
 
 Result = TypeVar("Result")
 
@@ -70,9 +71,9 @@ class Sandbox:
         """As `AsyncSandbox.endpoint`."""
         return self._run(self._sandbox.endpoint(port))
 
-    def serialize(self) -> dict[str, Any]:
+    def serialize(self, *, scope: str | None = None) -> dict[str, Any]:
         """As `AsyncSandbox.serialize`."""
-        return self._run(self._sandbox.serialize())
+        return self._run(self._sandbox.serialize(scope=scope))
 
     def stop(self) -> None:
         """As `AsyncSandbox.stop`; ends the thread too."""

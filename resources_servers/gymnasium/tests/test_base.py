@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from typing import Any
 
 import pytest
@@ -112,6 +113,38 @@ def test_helpers() -> None:
     call = NeMoGymResponseFunctionToolCall(name="rain", arguments="{}", call_id="c7")
     assert tool_output(call, {"rain": "nö"}) == {"call_id": "c7", "output": '{"rain": "nö"}'}
     assert json.loads(tool_output(call, "text")["output"]) == "text"
+    assert make_server(Plain).tool_output(call, [1, None]) == {"call_id": "c7", "output": "[1, null]"}
+    assert GymnasiumServer.tool_output(call, date(2020, 1, 1))["output"] == '"2020-01-01"'
     response = NeMoGymResponse.model_validate(response_of(message("a"), message("b")))
     assert extract_text(response) == "ab"
     assert extract_text(NeMoGymResponse.model_validate(response_of())) == ""
+
+
+INPUT = {"type": "input_text", "text": "in"}
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        ([{"type": "message", "role": "assistant", "content": "hello"}], "hello"),
+        ([{"type": "message", "role": "assistant", "content": "a"}, message("b")], "ab"),
+        ([{"type": "message", "role": "user", "content": "asked"}, message("b")], "b"),
+        ([{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "c", "annotations": []}]}], "c"),
+        ([{"type": "message", "role": "assistant", "content": [INPUT, {"type": "input_image", "detail": "auto"}]}], "in"),
+        ([{"type": "message", "role": "user", "content": [INPUT]}], ""),
+        ([{"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "hm"}]}], ""),
+    ],
+)
+def test_the_text_of_an_answer(output: list[dict[str, Any]], text: str) -> None:
+    assert extract_text(NeMoGymResponse.model_validate(response_of(*output))) == text
+
+
+def test_a_refusal_is_no_text() -> None:
+    refusal = {**message(""), "content": [{"type": "refusal", "refusal": "no"}]}
+    assert extract_text(NeMoGymResponse.model_validate(response_of(refusal))) == ""
+
+
+async def test_an_episode_can_be_led_without_a_session() -> None:
+    server = make_server(Plain)
+    assert await server.reset({}) == (None, {})
+    await server.close_session(None)

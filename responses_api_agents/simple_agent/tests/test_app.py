@@ -6,11 +6,11 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import httpx
 import pytest
-from fastapi import FastAPI, Request, Response
+from fastapi import Body, FastAPI, Header, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -22,11 +22,12 @@ from nemo_gym.base_resources_server import (
     BaseVerifyResponse,
     SimpleResourcesServer,
 )
+from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.rollout_observability import TrajectoryRecord
 from nemo_gym.server_utils import SESSION_ID_KEY, global_aiohttp_client_exit
 from responses_api_agents.simple_agent.app import SimpleAgent
 from tests.component_servers import application_of, make_server, message, place
-from tests.loopback import serving_in_thread
+from tests.loopback import serving, serving_in_thread
 
 
 class RainRequest(BaseModel):
@@ -160,13 +161,16 @@ class Stack:
             "model": place("responses_api_models", urls["model"]),
         }
 
-    def agent(self, kind: type[SimpleAgent] = SimpleAgent, **settings: Any) -> httpx.AsyncClient:
+    def application(self, kind: type[SimpleAgent] = SimpleAgent, **settings: Any) -> Any:
         servers = {
             "resources_server": {"type": "resources_servers", "name": "weather"},
             "model_server": {"type": "responses_api_models", "name": "model"},
         }
-        agent = make_server(kind, {"name": "simple_agent", **servers, **settings}, self.config)
-        return httpx.AsyncClient(transport=httpx.ASGITransport(app=application_of(agent)), base_url="http://agent")
+        return application_of(make_server(kind, {"name": "simple_agent", **servers, **settings}, self.config))
+
+    def agent(self, kind: type[SimpleAgent] = SimpleAgent, **settings: Any) -> httpx.AsyncClient:
+        transport = httpx.ASGITransport(app=self.application(kind, **settings))
+        return httpx.AsyncClient(transport=transport, base_url="http://agent")
 
     async def respond(self, **settings: Any) -> dict[str, Any]:
         async with self.agent(**settings) as agent:
@@ -193,7 +197,7 @@ async def stack(servers: Stack) -> AsyncIterator[Stack]:
         servers.weather.seeds, servers.weather.verify_bodies, servers.weather.log,
     ):  # fmt: skip
         record.clear()
-    for key in ("observability_enabled", "token_id_capture"):
+    for key in ("observability_enabled", "token_id_capture", "simple_agent"):
         servers.config.pop(key, None)
     yield servers
     await global_aiohttp_client_exit()
@@ -489,14 +493,85 @@ async def test_aggregate_metrics_is_the_resources_servers(stack: Stack) -> None:
 
 
 class Shouting(SimpleAgent):
-    async def responses(self, request: Request, response: Response, body: Any) -> Any:
+    async def responses(
+        self, request: Request, response: Response, body: NeMoGymResponseCreateParamsNonStreaming
+    ) -> NeMoGymResponse:
         """As an existing agent would wrap the loop."""
         assert request.url.path == "/v1/responses" and "Weather___weather" in request.cookies
         answer = await super().responses(request, response, body)
         return answer.model_copy(update={"model": "SHOUTING"})
 
 
+async def run_served(stack: Stack, kind: type[SimpleAgent]) -> dict[str, Any]:
+    """What `/run` answers of an agent that is reached by the name it has in the configuration, as every agent is when it runs."""
+    async with serving(stack.application(kind)) as url, httpx.AsyncClient(base_url=url) as client:
+        stack.config["simple_agent"] = place("responses_api_agents", url)
+        answer = await client.post("/run", json=row())
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
 async def test_run_uses_a_subclass_own_loop(stack: Stack) -> None:
-    stack.model.turns = [[call("rain", {"city": "Oslo"})], [message("No.")]]
-    answer = await stack.run(row(), kind=Shouting)
-    assert (answer.json()["response"]["model"], answer.json()["reward"]) == ("SHOUTING", 1.0)
+    stack.model.turns = [[call("rain", {"city": "Oslo"})], [message("No rain.")]]
+    result = await run_served(stack, Shouting)
+    assert (result["response"]["model"], result["reward"]) == ("SHOUTING", 1.0)
+
+
+class BodyOnly(SimpleAgent):
+    async def responses(self, body: NeMoGymResponseCreateParamsNonStreaming = Body()) -> NeMoGymResponse:
+        answer = await self.server_client.post(self.config.model_server.name, "/v1/responses", json=body)
+        return NeMoGymResponse.model_validate(await answer.json())
+
+
+class RequestAndBody(SimpleAgent):
+    async def responses(self, request: Request, body: NeMoGymResponseCreateParamsNonStreaming = Body()) -> NeMoGymResponse:
+        assert request.session[SESSION_ID_KEY] and await request.json() == row()["responses_create_params"]
+        answer = await self.server_client.post(self.config.model_server.name, "/v1/responses", json=body)
+        return NeMoGymResponse.model_validate(await answer.json())
+
+
+class PlainJson(SimpleAgent):
+    async def responses(
+        self, request: Request, response: Response, body: NeMoGymResponseCreateParamsNonStreaming = Body()
+    ) -> NeMoGymResponse:
+        answer = await self.server_client.post(self.config.model_server.name, "/v1/responses", json=body)
+        return await answer.json()
+
+
+class AnotherHandler(SimpleAgent):
+    """Serves the route itself, with a parameter that only FastAPI knows how to fill."""
+
+    def setup_webserver(self) -> FastAPI:
+        app = super().setup_webserver()
+        app.router.routes[:] = [route for route in app.router.routes if getattr(route, "path", None) != "/v1/responses"]
+        app.post("/v1/responses")(self.answer)
+        return app
+
+    async def answer(self, body: NeMoGymResponseCreateParamsNonStreaming, client: Annotated[str, Header(alias="host")]) -> Any:
+        assert client
+        answer = await self.server_client.post(self.config.model_server.name, "/v1/responses", json=body)
+        return await answer.json()
+
+
+@pytest.mark.parametrize("kind", [BodyOnly, RequestAndBody, PlainJson, AnotherHandler])
+async def test_a_loop_of_its_own_may_have_any_signature(stack: Stack, kind: type[SimpleAgent]) -> None:
+    stack.model.turns = [[message("No rain.")]]
+    result = await run_served(stack, kind)
+    assert result["response"]["output"][0]["content"][0]["text"] == "No rain."
+    assert (result["response"]["id"], result["reward"], result["calls"]) == ("resp_9", 0.0, 0)
+    (verified,) = stack.weather.verify_bodies
+    assert verified["response"]["error"] is None and verified["expected"] == "no"
+    assert stack.model.requests == [row()["responses_create_params"]]
+
+
+class NoResponse(SimpleAgent):
+    async def responses(self, body: NeMoGymResponseCreateParamsNonStreaming = Body()) -> Any:
+        return {"id": "r"}
+
+
+async def test_a_loop_of_its_own_that_gives_no_response_is_an_error(stack: Stack) -> None:
+    async with serving(stack.application(NoResponse)) as url, httpx.AsyncClient(base_url=url) as client:
+        stack.config["simple_agent"] = place("responses_api_agents", url)
+        answer = await client.post("/run", json=row())
+    assert answer.status_code == 500
+    assert "agent `simple_agent`" in answer.json() and "created_at: Field required" in answer.json()

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backend.datasets.prompt import (
-    MaterializePromptsConfig,
     PromptConfig,
     PromptConfigError,
     PromptConflictError,
@@ -101,6 +100,9 @@ def test_all_rows_with_their_own_input_are_named() -> None:
     with pytest.raises(PromptConflictError, match=r"Violating rows: \[1, 3\]"):
         validate_prompt_compatibility([*rows, rows[1]])
     validate_prompt_compatibility(rows[:1])
+    validate_prompt_compatibility(rows=[{"q": 1}], prompt_config=PromptConfig(user="{q}"))
+    with pytest.raises(ValueError, match=r"\[0\]"):
+        validate_prompt_compatibility(rows[1:2], PromptConfig(user="{q}"))
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
@@ -140,10 +142,7 @@ def test_a_missing_prompt_file(tmp_path: Path) -> None:
 def materialize(folder: Path, rows: str) -> int:
     (folder / "rows.jsonl").write_text(rows, "utf-8")
     (folder / "p.yaml").write_text('user: "{q}"\n')
-    config = MaterializePromptsConfig(
-        input_jsonl_fpath="rows.jsonl", prompt_config="p.yaml", output_jsonl_fpath=str(folder / "new" / "out.jsonl")
-    )
-    return materialize_prompts(config, [folder])
+    return materialize_prompts("rows.jsonl", "p.yaml", str(folder / "new" / "out.jsonl"), roots=[folder])
 
 
 def test_materialize(tmp_path: Path) -> None:
@@ -155,6 +154,17 @@ def test_materialize(tmp_path: Path) -> None:
         f'"prompt_config_used": {used}}}'
     )
     assert len(lines) == 2
+
+
+def test_materialize_finds_files_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.jsonl").write_text('{"q": "a"}\n')
+    (tmp_path / "p.yaml").write_text('user: "{q}?"\n')
+    materialize_prompts(input_jsonl="rows.jsonl", prompt_config="p.yaml", output_jsonl="out.jsonl")
+    assert (tmp_path / "out.jsonl").read_text() == (
+        '{"q": "a", "responses_create_params": {"input": [{"role": "user", "content": "a?"}]}, '
+        f'"prompt_config_used": "{tmp_path}/p.yaml"}}\n'
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 import types
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from backend.servers.rollout_observability import (
     ContextCompactionObservation,
     ModelCallRef,
     ObservationGap,
+    ObservationModel,
     SandboxObservation,
     ToolCallObservation,
     TrajectoryRecord,
@@ -200,3 +202,55 @@ def test_agents_without_such_code_say_nothing_and_broken_code_is_a_gap(monkeypat
     assert after.records == compacted().records
     untouched = AgentObservationBundle(source="talker")
     assert with_compaction_calls(untouched, []) is untouched
+
+
+def test_a_sandbox_may_be_the_environments() -> None:
+    seen = SandboxObservation(role="environment", provider="docker", outcome="oom", resource_usage_source="cgroup")
+    assert seen.model_dump(exclude_none=True) == {
+        "kind": "sandbox", "role": "environment", "provider": "docker", "outcome": "oom", "resource_usage_source": "cgroup",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (SandboxObservation, {"role": "spectator"}),
+        (SandboxObservation, {"role": "agent", "outcome": "zzz"}),
+        (SandboxObservation, {"role": "agent", "invocation_id": "root"}),
+        (ToolCallObservation, {"invocation_id": "root", "tool_call_id": "t", "status": "zzz"}),
+        (ToolCallObservation, {"invocation_id": "root", "tool_call_id": "t", "timing_source": "clock"}),
+        (ToolCallObservation, {"invocation_id": "root", "tool_call_id": "t", "started_at": 2.0, "completed_at": 1.0}),
+        (ModelCallRef, {"model_call_id": ""}),
+        (ModelCallRef, {"model_ref": MODEL, "response_id": ""}),
+    ],
+)
+def test_what_cannot_be_is_refused(kind: type[ObservationModel], fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        kind(**fields)
+
+
+def test_assignments_are_checked_too() -> None:
+    seen = SandboxObservation(role="agent")
+    seen.outcome = "timeout"
+    with pytest.raises(ValidationError):
+        seen.wall_time_s = -1.0
+    assert (seen.outcome, seen.wall_time_s) == ("timeout", None)
+
+
+@pytest.mark.parametrize(
+    ("parents", "refused"),
+    [
+        ({"a": None, "b": "a", "c": "b", "d": "elsewhere"}, False),
+        ({"a": "a"}, True),
+        ({"a": "c", "b": "a", "c": "b", "d": None}, True),
+    ],
+)
+def test_invocations_form_trees(parents: dict[str, str | None], refused: bool) -> None:
+    records = [AgentInvocation(invocation_id=name, parent_invocation_id=parent) for name, parent in parents.items()]
+    with pytest.raises(ValidationError) if refused else nullcontext():
+        bundle(*records)
+
+
+def test_an_invocation_is_reported_once() -> None:
+    with pytest.raises(ValidationError, match="more than once"):
+        bundle(AgentInvocation(invocation_id="a"), AgentInvocation(invocation_id="a"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from fastapi import FastAPI, HTTPException, Request
 from pydantic import BaseModel, Field
 
-from backend.config.config_types import AggregateMetricsRequest
+from backend.config.config_types import AggregateMetricsRequest, BaseServerConfig
 from backend.servers.resources_server import (
     BaseResourcesServerConfig,
     BaseSeedSessionRequest,
@@ -205,3 +206,26 @@ def test_the_innermost_error_is_found_at_any_depth() -> None:
     assert innermost_error(json.dumps("KeyError('x')")) == "KeyError('x')"
     assert innermost_error(top[:-3]) == top[:-3]
     assert innermost_error("plain") == "plain"
+
+
+@pytest.mark.parametrize(
+    ("mode", "status", "said"),
+    [
+        ("stateless", 200, "stateless"),
+        (ReverifyMode.UNSUPPORTED, 200, "unsupported"),
+        ("later", 500, "ResponseValidationError()"),
+    ],
+)
+def test_an_environment_may_say_how_it_is_verified_again(mode: Any, status: int, said: str) -> None:
+    class Saying(CountingServer):
+        async def get_reverify_mode(self) -> ReverifyMode:
+            return mode
+
+    client = ServerClient(BaseServerConfig(host="127.0.0.1", port=1), {})
+    server = Saying(config=CountingConfig(host="127.0.0.1", port=1, entrypoint="app.py", name="s"), server_client=client)
+    app = server.setup_webserver()
+    server.setup_exception_middleware(app)
+    with serving_in_thread(app) as url:
+        answer = httpx.get(f"{url}/reverify_mode")
+    assert (answer.status_code, answer.json()) == (status, said)
+    assert asyncio.run(CountingServer.get_reverify_mode(server)) is ReverifyMode.STATELESS

@@ -1,6 +1,46 @@
 """The runtimes that sandboxes can have. Importable as `nemo_gym.sandbox.providers`."""
 
-from backend.servers.sandbox.providers.base import SandboxProvider
+from backend.servers.sandbox.providers.base import (
+    ConnectableProvider,
+    ExecResult,
+    SandboxCreateError,
+    SandboxCreateVerificationError,
+    SandboxEndpoint,
+    SandboxExecResult,
+    SandboxHandle,
+    SandboxProvider,
+    SandboxPtyError,
+    SandboxPtySession,
+    SandboxPtySpec,
+    SandboxResources,
+    SandboxSpec,
+    SandboxStatus,
+    SupportsSandboxEndpoint,
+    SupportsSandboxPty,
+    SupportsSandboxPtyAttach,
+)
 from backend.servers.sandbox.providers.registry import create_provider, get_provider_class, list_providers, register_provider
 
-__all__ = ["SandboxProvider", "create_provider", "get_provider_class", "list_providers", "register_provider"]
+__all__ = [
+    "ConnectableProvider",
+    "ExecResult",
+    "SandboxCreateError",
+    "SandboxCreateVerificationError",
+    "SandboxEndpoint",
+    "SandboxExecResult",
+    "SandboxHandle",
+    "SandboxProvider",
+    "SandboxPtyError",
+    "SandboxPtySession",
+    "SandboxPtySpec",
+    "SandboxResources",
+    "SandboxSpec",
+    "SandboxStatus",
+    "SupportsSandboxEndpoint",
+    "SupportsSandboxPty",
+    "SupportsSandboxPtyAttach",
+    "create_provider",
+    "get_provider_class",
+    "list_providers",
+    "register_provider",
+]

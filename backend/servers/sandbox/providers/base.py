@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from pathlib import Path
@@ -24,6 +24,10 @@ class SandboxConfigError(GymError, ValueError):
     """A request or a provider's settings make no sense."""
 
 
+class SandboxSettingsError(SandboxConfigError, TypeError):
+    """A request or a provider's settings are not of the shape they must have."""
+
+
 class SandboxCreateError(SandboxError):
     """A sandbox could not be made."""
 
@@ -33,7 +37,11 @@ class SandboxCreateVerificationError(SandboxCreateError):
 
 
 class SandboxPtyError(SandboxError):
-    """There is no interactive terminal."""
+    """An interactive terminal cannot do what was asked."""
+
+
+class SandboxPtyUnsupportedError(SandboxPtyError, NotImplementedError):
+    """The provider has no interactive terminals, or not of this kind."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +52,25 @@ class SandboxResources:
     memory_mib: int | None = None
     disk_gib: int | None = None
     gpu: int | None = None
+    gpu_type: str | None = None
+    """Which GPU, such as `H100`, for runtimes that can choose."""
 
     @classmethod
-    def from_mapping(cls, values: Mapping[str, Any] | None) -> Self:
-        """The resources that a configuration names. Raises `SandboxConfigError` (a ValueError) for other keys."""
+    def from_mapping(cls, resources: Mapping[str, Any] | None) -> Self:
+        """The resources that a configuration names; numbers may be text. Raises `SandboxConfigError` (a ValueError) for what is none."""
         known = [item.name for item in fields(cls)]
-        for key in values or ():
+        values: dict[str, Any] = {}
+        for key, value in (resources or {}).items():
             if key not in known:
                 raise SandboxConfigError(
                     f"`{key}` is no resource of a sandbox", hint=did_you_mean(key, known) or f"there are {', '.join(known)}"
                 )
-        return cls(**dict(values or {}))
+            kind: type[Any] = {"cpu": float, "gpu_type": str}.get(key, int)
+            try:
+                values[key] = None if value is None else kind(value)
+            except (TypeError, ValueError):
+                raise SandboxConfigError(f"a sandbox's `{key}` is a number, not {value!r}") from None
+        return cls(**values)
 
 
 @dataclass(frozen=True)
@@ -70,13 +86,25 @@ class SandboxSpec:
     metadata: dict[str, Any] = field(default_factory=dict)
     resources: SandboxResources = field(default_factory=SandboxResources)
     entrypoint: Sequence[str] | None = None
-    ports: tuple[int, ...] = ()
     provider_options: dict[str, Any] = field(default_factory=dict)
+    ports: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.resources, SandboxResources):
             object.__setattr__(self, "resources", SandboxResources.from_mapping(self.resources))
-        object.__setattr__(self, "ports", tuple(self.ports or ()))
+        object.__setattr__(self, "ports", _tcp_ports(self.ports))
+
+
+def _tcp_ports(ports: Iterable[Any] | None) -> tuple[int, ...]:
+    numbers: list[int] = []
+    for port in ports or ():
+        number = int(port)
+        if not 0 < number < 1 << 16:
+            raise SandboxConfigError(f"a sandbox's port lies between 1 and 65535: {number}")
+        if number in numbers:
+            raise SandboxConfigError(f"a sandbox's port is named once: {number}")
+        numbers.append(number)
+    return tuple(numbers)
 
 
 @dataclass(frozen=True)
@@ -89,16 +117,19 @@ class SandboxExecResult:
     error_type: str | None = None
 
 
-@dataclass(frozen=True)
+ExecResult = SandboxExecResult
+
+
+@dataclass
 class SandboxHandle:
-    """A sandbox that was made; `raw` is its provider's own."""
+    """A sandbox that was made; `raw` is its provider's own, which may replace it."""
 
     sandbox_id: str
     provider_name: str
     raw: Any = None
 
 
-class SandboxStatus(Enum):
+class SandboxStatus(str, Enum):  # noqa: UP042 - a StrEnum is formatted as its value, and this is formatted as its name
     """Where in its life a sandbox is."""
 
     STARTING = "starting"
@@ -116,11 +147,27 @@ class SandboxEndpoint:
     headers: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class SandboxPtySpec:
+    """A request for one interactive terminal: of `command`, or of a shell that is typed to.
+
+    Without `pty` the command gets pipes: its standard error is read for itself, and `resize` means nothing.
+    """
+
+    command: str | None = None
+    cwd: str | None = None
+    env: dict[str, str] | None = None
+    rows: int = 24
+    cols: int = 80
+    user: str | int | None = None
+    pty: bool = True
+
+
 @runtime_checkable
 class SandboxProvider(Protocol):
     """A runtime. Its constructor takes the settings of its configuration block.
 
-    May also have `endpoint(handle, port)`, `connect(descriptor)` and `create_pty(handle, **options)`.
+    What else it may offer is in `SupportsSandboxEndpoint`, `ConnectableProvider`, `SupportsSandboxPty` and `SupportsSandboxPtyAttach`.
     """
 
     name: str
@@ -156,8 +203,71 @@ class SandboxProvider(Protocol):
         """Give back what the provider itself holds."""
 
 
+@runtime_checkable
+class SupportsSandboxEndpoint(Protocol):
+    """A provider whose sandboxes are reached at their ports."""
+
+    async def endpoint(self, handle: SandboxHandle, port: int) -> SandboxEndpoint:
+        """How a port of the sandbox is reached from here."""
+
+
+@runtime_checkable
+class ConnectableProvider(Protocol):
+    """A provider whose sandboxes can be used from another process than the one that made them."""
+
+    async def serialize_handle(self, handle: SandboxHandle, *, scope: str | None = None) -> dict[str, Any]:
+        """What `connect` needs, as JSON. `scope` says for whom it is, where the provider makes a difference."""
+
+    async def connect(self, descriptor: Mapping[str, Any]) -> SandboxHandle:
+        """The sandbox that a descriptor names."""
+
+
+@runtime_checkable
 class SandboxPtySession(Protocol):
-    """An interactive terminal in a sandbox."""
+    """An interactive terminal in a sandbox, and the command in it."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+
+    async def read(self, *, timeout_s: float | None = None) -> bytes:
+        """What has come from the command, at least one byte; empty at the end, and when nothing came within `timeout_s`."""
+
+    async def read_stderr(self, *, timeout_s: float | None = None) -> bytes:
+        """The same of its standard error, which on a terminal is part of `read`."""
+
+    async def write(self, data: bytes) -> None:
+        """Type."""
+
+    async def resize(self, rows: int, cols: int) -> None:
+        """Give the terminal another size."""
+
+    async def send_signal(self, signal: str) -> None:
+        """Send a signal, such as `SIGINT`, to what runs in the foreground."""
+
+    async def wait_exit(self, *, timeout_s: float | None = None) -> int:
+        """The command's exit code, once it has ended. Raises TimeoutError."""
+
+    async def run_detached(self, command: str, *, poll_interval_s: float = 15.0) -> tuple[bytes, int | None]:
+        """Run a long command in the terminal's shell so that it survives a lost connection; its output and its exit code, if known."""
 
     async def close(self) -> None:
-        """End it."""
+        """End it and what runs in it; harmless when it has ended."""
+
+
+@runtime_checkable
+class SupportsSandboxPty(Protocol):
+    """A provider with interactive terminals."""
+
+    async def create_pty(self, handle: SandboxHandle, spec: SandboxPtySpec) -> SandboxPtySession:
+        """A new terminal; raises `SandboxPtyError`."""
+
+
+@runtime_checkable
+class SupportsSandboxPtyAttach(Protocol):
+    """A provider whose terminals can be taken up again."""
+
+    async def attach_pty(
+        self, handle: SandboxHandle, session_id: str, *, takeover: bool = True, since: int | None = None
+    ) -> SandboxPtySession:
+        """The terminal of that id; `takeover` ends other connections to it, `since` is the byte of its output to go on from."""

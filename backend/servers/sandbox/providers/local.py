@@ -17,6 +17,7 @@ from uuid import uuid4
 from backend.servers.sandbox.confined import copy_in, copy_out, parts_below
 from backend.servers.sandbox.keeper import delete_tree
 from backend.servers.sandbox.keeper_link import KeeperLink
+from backend.servers.sandbox.local_terminal import LocalTerminal
 from backend.servers.sandbox.providers.base import (
     RUNTIME_RETURN_CODE,
     TIMEOUT,
@@ -25,6 +26,7 @@ from backend.servers.sandbox.providers.base import (
     SandboxEndpoint,
     SandboxExecResult,
     SandboxHandle,
+    SandboxPtySpec,
     SandboxSpec,
     SandboxStatus,
 )
@@ -124,6 +126,17 @@ class LocalProvider:
         if ended.code is None:
             return SandboxExecResult(ended.stdout, ended.stderr, RUNTIME_RETURN_CODE, TIMEOUT)
         return SandboxExecResult(ended.stdout, ended.stderr, ended.code)
+
+    async def create_pty(self, handle: SandboxHandle, spec: SandboxPtySpec) -> LocalTerminal:
+        """A terminal of this machine with the command or the shell in it, as this user; prompts are empty unless `env` says otherwise.
+
+        Raises `SandboxError` as `exec` does, and `SandboxPtyError` when there is no terminal to be had.
+        """
+        folder: _Folder = handle.raw
+        where = folder.root.joinpath(*(parts_below(spec.cwd, folder.workdir) if spec.cwd else (folder.workdir,)))
+        argv = [self.shell, "-c", spec.command] if spec.command is not None else [self.shell]
+        env = folder.env | {"TERM": "xterm", "PS1": "", "PS2": ""} | (spec.env or {})
+        return LocalTerminal(folder.keeper, argv, str(where), env, spec)
 
     async def upload_file(self, handle: SandboxHandle, source_path: Path, target_path: str) -> None:
         """Copy a file in. Raises `SandboxError` when the path leads out of the sandbox, or through a symbolic link."""

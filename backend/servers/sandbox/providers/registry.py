@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from backend.errors import did_you_mean, name_some
-from backend.servers.sandbox.providers.base import SandboxConfigError, SandboxProvider
+from backend.servers.sandbox.providers.base import SandboxConfigError, SandboxProvider, SandboxSettingsError
 
 _BUILT_IN = {
     "local": ("backend.servers.sandbox.providers.local", "LocalProvider"),
@@ -46,7 +46,11 @@ def get_provider_class(name: str) -> type[Any]:
 
 
 def create_provider(config: Mapping[str, Any]) -> SandboxProvider:
-    """The provider that `{name: settings}` describes. Raises `SandboxConfigError` for other shapes, unknown names and settings."""
+    """The provider that `{name: settings}` describes.
+
+    Raises `SandboxConfigError` (a ValueError) for other shapes and unknown names, `SandboxSettingsError` (also a TypeError) for settings
+    that the provider does not take.
+    """
     if not isinstance(config, Mapping) or len(config) != 1:
         found = name_some(list(config)) if isinstance(config, Mapping) else repr(config)
         raise SandboxConfigError(
@@ -54,8 +58,10 @@ def create_provider(config: Mapping[str, Any]) -> SandboxProvider:
         )
     ((name, settings),) = config.items()
     provider_class = get_provider_class(str(name))
+    if settings is not None and not isinstance(settings, Mapping):
+        raise SandboxSettingsError(f"the settings of the sandbox provider `{name}` are a mapping, not {settings!r}")
     try:
         provider: SandboxProvider = provider_class(**(settings or {}))
     except TypeError as error:
-        raise SandboxConfigError(f"the settings of the sandbox provider `{name}` do not fit: {error}") from error
+        raise SandboxSettingsError(f"the settings of the sandbox provider `{name}` do not fit: {error}") from error
     return provider

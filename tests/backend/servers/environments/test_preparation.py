@@ -396,7 +396,7 @@ async def test_a_prebuilt_environment_of_another_python_must_have_the_libraries(
         await prepare_one(request, settings_for(root, skip_venv_if_present=True))
     for name in ("aiohttp", "fastapi", "httptools", "httpx", "hydra_core", "itsdangerous", "omegaconf", "orjson", "packaging"):
         (site / f"{name}-1.dist-info").mkdir()
-    for name in ("psutil", "pydantic", "PyYAML", "uvicorn", "uvloop"):
+    for name in ("psutil", "pydantic", "python_multipart", "PyYAML", "uvicorn", "uvloop"):
         (site / f"{name}-1.dist-info").mkdir()
     found = await prepare_one(request, settings_for(root, skip_venv_if_present=True))
     assert found.origin == "prebuilt" and found.fallback_path == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -253,3 +254,50 @@ def test_steps_never_lead_out(path: str, workdir: str) -> None:
     except SandboxError:
         return
     assert not {"", ".", ".."} & set(steps) and not any("/" in step for step in steps)
+
+
+def test_a_status_is_its_text() -> None:
+    assert SandboxStatus.RUNNING == "running"
+    assert json.dumps({"status": SandboxStatus.RUNNING}) == '{"status": "running"}'
+    assert f"{SandboxStatus.RUNNING}" == "SandboxStatus.RUNNING"
+
+
+def test_resources_of_a_configuration() -> None:
+    asked = SandboxResources.from_mapping({"cpu": "2", "memory_mib": 512.0, "gpu": 1, "gpu_type": "H100", "disk_gib": None})
+    assert asked == SandboxResources(cpu=2.0, memory_mib=512, gpu=1, gpu_type="H100")
+    assert SandboxResources.from_mapping(resources=None) == SandboxResources()
+    for wrong in ({"cpus": 1}, {"gpu": "many"}):
+        with pytest.raises(ValueError, match=r"resource|number"):
+            SandboxResources.from_mapping(wrong)
+
+
+def test_ports_of_a_request() -> None:
+    assert SandboxSpec(ports=["80", 65535]).ports == (80, 65535)  # type: ignore[arg-type]
+    for wrong in ([0], [65536], [80, 80]):
+        with pytest.raises(ValueError, match="port"):
+            SandboxSpec(ports=wrong)  # type: ignore[arg-type]
+
+
+def test_a_provider_may_replace_what_a_handle_holds() -> None:
+    handle = SandboxHandle("s", "mine", 1)
+    handle.raw = 2
+    assert handle == SandboxHandle(sandbox_id="s", provider_name="mine", raw=2)
+
+
+def test_what_is_wrong_with_a_provider_is_told_by_the_documented_classes() -> None:
+    with pytest.raises(ValueError, match="no sandbox provider `x`"):
+        get_provider_class("x")
+    for settings in ({"nope": 1}, "text"):
+        with pytest.raises(TypeError, match="docker"):
+            create_provider({"docker": settings})
+    with pytest.raises(TypeError, match="a name or a mapping"):
+        resolve_provider_config(3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="default_metadata"):
+        resolve_provider_metadata({"docker": {}, "default_metadata": 3})
+
+
+def test_arguments_may_be_named_as_documented() -> None:
+    blocks = {"box": {"docker": {"create": {}}, "default_metadata": {"team": "evals"}}}
+    assert resolve_provider_config(sandbox_provider="box", named_configs=blocks) == {"docker": {"create": {}}}
+    assert resolve_provider_metadata(sandbox_provider="box", named_configs=blocks) == {"team": "evals"}
+    assert rewrite_image(None, [{"from": "a", "to": "b"}]) is None

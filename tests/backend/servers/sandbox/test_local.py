@@ -288,7 +288,7 @@ async def test_starting_twice_and_stopping_twice() -> None:
     assert (await box.serialize())["provider"] == "local"
     assert (await box.endpoint(8000)).endpoint == "http://127.0.0.1:8000"
     with pytest.raises(SandboxPtyError, match="local"):
-        await box.pty.create()
+        await box.pty.attach("x")
     with pytest.raises(SandboxError, match="another process"):
         await AsyncSandbox.connect({"sandbox_id": "x"}, provider={"local": {}})
     await box.stop()

@@ -9,11 +9,12 @@ import posixpath
 import shutil
 import stat
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 from backend.servers.sandbox.process import Finished, run_program
 from backend.servers.sandbox.providers.base import (
@@ -30,16 +31,17 @@ from backend.servers.sandbox.providers.base import (
     SandboxSpec,
     SandboxStatus,
 )
-from backend.servers.sandbox.providers.docker.run_arguments import (
+from backend.servers.sandbox.providers.docker.readiness import BASIC_SHELL, Run, best_shell, failed_probe, what_it_left
+from backend.servers.sandbox.providers.docker.run_arguments import run_command, variables
+from backend.servers.sandbox.providers.docker.settings import (
     DockerCreateConfig,
     DockerExecConfig,
-    run_command,
-    variables,
+    DockerProbeConfig,
+    settings_of,
 )
 
 _CONTROL_TIMEOUT_SECONDS = 120.0
 _COPY_TIMEOUT_SECONDS = 600.0
-_READY = "sandbox-ready"
 _EXEC_ID = "GYM_SANDBOX_EXEC_ID"
 _DAEMON_ERRORS = ("Error response from daemon", "Error: No such container", "Cannot connect to the Docker daemon")
 _MISSING = ("No such container", "No such object")
@@ -56,52 +58,92 @@ _STATES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+class DockerCreateError(SandboxCreateError):
+    """No container could be started."""
+
+
+class DockerCreateVerificationError(SandboxCreateVerificationError):
+    """A container was started, and does not become ready."""
+
+
+@dataclass(slots=True)
 class _Container:
-    workdir: str | None
+    shell: str
 
 
 class DockerProvider:
-    """Containers through the `docker` program. `create` and `exec` are the settings of `DockerCreateConfig` and `DockerExecConfig`."""
+    """Containers through the `docker` program.
+
+    The settings are `DockerCreateConfig`, `DockerExecConfig` and `DockerProbeConfig`, or mappings for them. Raises `SandboxConfigError`
+    (a ValueError), for what does not fit the subclass that is a TypeError as well.
+    """
 
     name = "docker"
 
     def __init__(
         self,
+        *,
         create: DockerCreateConfig | Mapping[str, Any] | None = None,
         exec: DockerExecConfig | Mapping[str, Any] | None = None,
+        probe: DockerProbeConfig | Mapping[str, Any] | None = None,
         binary: str = "docker",
     ) -> None:
-        self._create_config = _settings(DockerCreateConfig, create)
-        self._exec_config = _settings(DockerExecConfig, exec)
+        self._create_config = settings_of(DockerCreateConfig, "create", create)
+        self._exec_config = settings_of(DockerExecConfig, "exec", exec)
+        self._probe_config = settings_of(DockerProbeConfig, "probe", probe)
         self._binary = binary
+        # One per event loop: a semaphore belongs to the loop in which somebody first had to wait for it.
+        self._places: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     async def create(self, spec: SandboxSpec) -> SandboxHandle:
-        """A container that has run its first command. Raises `SandboxCreateError`; a container that fails the test is removed."""
+        """A container that has passed the probe. Raises `DockerCreateError` and `DockerCreateVerificationError`, both `SandboxCreateError`.
+
+        A container that fails is removed.
+        """
         sandbox_id = f"gym-sandbox-{uuid4().hex[:12]}"
         wanted = run_command(sandbox_id, spec, self._create_config)
         limit = spec.ready_timeout_s or self._create_config.start_timeout_s
-        handle = SandboxHandle(sandbox_id, self.name, _Container(spec.workdir))
-        try:
-            started = await self._docker(wanted.arguments, env=wanted.env, timeout_s=limit, creating=True)
+        handle = SandboxHandle(sandbox_id, self.name, _Container(self._exec_config.exec_shell or BASIC_SHELL))
+        async with self._place(), self._removed_on_failure(handle):
+            started = await self._docker(wanted.arguments, env=wanted.env, timeout_s=limit, creating=True, queued=False)
             if started.code != 0:
-                raise SandboxCreateError(f"docker does not start a container of {spec.image}: {_why(started)}")
+                raise DockerCreateError(f"docker does not start a container of {spec.image}: {_why(started)}")
+        async with self._removed_on_failure(handle):
             await self._verify(handle, spec)
+        return handle
+
+    @contextlib.asynccontextmanager
+    async def _removed_on_failure(self, handle: SandboxHandle) -> AsyncIterator[None]:
+        try:
+            yield
         except BaseException:  # a caller that gives up as well: the daemon may have started the container all the same
             with contextlib.suppress(SandboxError):
                 await self.close(handle)
             raise
-        return handle
 
     async def _verify(self, handle: SandboxHandle, spec: SandboxSpec) -> None:
-        """Raises `SandboxCreateVerificationError` when no command runs in the container."""
-        probe = await self.exec(handle, f"printf {_READY}", timeout_s=_CONTROL_TIMEOUT_SECONDS)
-        if probe.stdout != _READY:
-            raise SandboxCreateVerificationError(
-                f"a container of {spec.image} runs, but no command in it",
-                details=(probe.stderr or "").splitlines()[-3:],
-                hint=f"its image needs {self._exec_config.shell}; another shell is set by `exec: {{shell: …}}`",
+        """Raises `DockerCreateVerificationError` when the container does not pass the probe."""
+        failed = await failed_probe(self._runner(handle), self._probe_config)
+        if failed is not None:
+            limit = self._probe_config.deadline_s
+            raise DockerCreateVerificationError(
+                f"a container of {spec.image} runs, but no command in it does what the probe expects"
+                + (f", for {limit:g} s" if limit is not None else ""),
+                details=what_it_left(failed),
+                hint=f"its image needs {handle.raw.shell}, or another shell is set by `exec: {{exec_shell: …}}`; "
+                "what is tried is set by `probe`",
             )
+        await self._choose_shell(handle)
+
+    async def _choose_shell(self, handle: SandboxHandle) -> None:
+        if self._exec_config.exec_shell is None:
+            handle.raw.shell = await best_shell(self._runner(handle), _CONTROL_TIMEOUT_SECONDS)
+
+    def _runner(self, handle: SandboxHandle) -> Run:
+        async def run(command: str, timeout_s: float) -> SandboxExecResult:
+            return await self.exec(handle, command, timeout_s=timeout_s)
+
+        return run
 
     async def exec(
         self,
@@ -113,29 +155,34 @@ class DockerProvider:
         timeout_s: float | None = None,
         user: str | int | None = None,
     ) -> SandboxExecResult:
-        """Run `command` with the shell in the container; after `timeout_s`, and when the caller gives up, it is killed there."""
+        """Run `command` with the shell in the container; it is killed there when its time is up and when the caller gives up.
+
+        Its time is `timeout_s`, else `exec.default_timeout_s`.
+        """
         mark = uuid4().hex
         words, passed = variables({**(env or {}), _EXEC_ID: mark})
-        arguments = ["exec", *words]
+        arguments = ["exec", *self._exec_config.extra_exec_args, *words]
         if cwd:
             arguments += ["--workdir", cwd]
         if user is not None:
             arguments += ["--user", str(user)]
-        shell = self._exec_config.shell
+        shell = handle.raw.shell
         kill = ["exec", "--user", "0", handle.sandbox_id, shell, "-c", _KILL_BY_MARK, shell, f"{_EXEC_ID}={mark}"]
-        try:
-            done = await self._docker(
-                [*arguments, handle.sandbox_id, shell, "-c", command],
-                env=passed,
-                timeout_s=timeout_s,
-                output_limit=self._exec_config.output_limit_bytes,
-            )
-        except asyncio.CancelledError:
-            with contextlib.suppress(SandboxError):
-                await self._docker(kill)
-            raise
+        async with self._place():
+            try:
+                done = await self._docker(
+                    [*arguments, handle.sandbox_id, shell, "-c", command],
+                    env=passed,
+                    timeout_s=self._exec_config.default_timeout_s if timeout_s is None else timeout_s,
+                    output_limit=self._exec_config.output_limit_bytes,
+                    queued=False,
+                )
+            except asyncio.CancelledError:
+                with contextlib.suppress(SandboxError):
+                    await self._docker(kill, queued=False)
+                raise
         if done.code is None:
-            await self._docker(kill)
+            await self._docker(kill, queued=False)
             return SandboxExecResult(done.stdout, done.stderr, RUNTIME_RETURN_CODE, TIMEOUT)
         if done.code != 0 and done.stderr.lstrip().startswith(_DAEMON_ERRORS):
             return SandboxExecResult(done.stdout, done.stderr, RUNTIME_RETURN_CODE, RUNTIME_ERROR)
@@ -184,14 +231,15 @@ class DockerProvider:
         sandbox_id = str(descriptor.get("sandbox_id") or "")
         if not sandbox_id or sandbox_id.startswith("-"):
             raise SandboxConfigError(f"{sandbox_id!r} is no id of a sandbox")
-        handle = SandboxHandle(sandbox_id, self.name, _Container(None))
+        handle = SandboxHandle(sandbox_id, self.name, _Container(self._exec_config.exec_shell or BASIC_SHELL))
         if await self.status(handle) is not SandboxStatus.RUNNING:
             raise SandboxError(f"there is no running sandbox {sandbox_id}")
+        await self._choose_shell(handle)
         return handle
 
     async def close(self, handle: SandboxHandle) -> None:
         """Remove the container. Raises `SandboxError` when the daemon cannot."""
-        done = await self._docker(["rm", "--force", "--volumes", handle.sandbox_id])
+        done = await self._docker(["rm", "--force", "--volumes", handle.sandbox_id], queued=False)
         if not any(words in done.stderr for words in (*_MISSING, "is already in progress")):
             self._expect(done, f"remove the container {handle.sandbox_id}")
 
@@ -217,17 +265,26 @@ class DockerProvider:
         timeout_s: float | None = _CONTROL_TIMEOUT_SECONDS,
         output_limit: int = 1_000_000,
         creating: bool = False,
+        queued: bool = True,
     ) -> Finished:
+        """Run `docker`; its time begins when it has its place among the programs that run at once.
+
+        Not `queued` are those whose caller holds the place, and those that clean up.
+        """
         try:
-            return await run_program(
-                [self._binary, *arguments], env={**os.environ, **(env or {})}, timeout_s=timeout_s, output_limit=output_limit
-            )
+            async with self._place() if queued else contextlib.nullcontext():
+                return await run_program(
+                    [self._binary, *arguments], env={**os.environ, **(env or {})}, timeout_s=timeout_s, output_limit=output_limit
+                )
         except OSError as error:
-            kind = SandboxCreateError if creating else SandboxError
+            kind = DockerCreateError if creating else SandboxError
             raise kind(
                 f"cannot run `{self._binary}`: {error.strerror}",
                 hint="install Docker, or use another sandbox provider (`local` needs nothing)",
             ) from error
+
+    def _place(self) -> asyncio.Semaphore:
+        return self._places.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._exec_config.concurrency))
 
     def _expect(self, done: Finished, what: str, hint: str | None = None) -> None:
         if done.code != 0:
@@ -236,12 +293,3 @@ class DockerProvider:
 
 def _why(failed: Finished) -> str:
     return "it took too long" if failed.code is None else failed.stderr.strip() or f"exit code {failed.code}"
-
-
-def _settings(kind: type[Any], given: Any) -> Any:
-    if isinstance(given, kind):
-        return given
-    try:
-        return kind(**dict(given or {}))
-    except (TypeError, ValueError) as error:
-        raise SandboxConfigError(f"the settings of Docker sandboxes do not fit: {error}") from error

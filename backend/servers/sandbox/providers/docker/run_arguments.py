@@ -4,44 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from backend.errors import did_you_mean
 from backend.servers.sandbox.providers.base import SandboxConfigError, SandboxResources, SandboxSpec
+from backend.servers.sandbox.providers.docker.settings import DockerCreateConfig
 
 LABEL = "nemo-gym.sandbox"
 _OPTIONS = ("volumes", "run_args")
 _READ_BY_DOCKER = re.compile(r"PATH|HOME|TMPDIR|(DOCKER|LD|XDG|BUILDKIT|OTEL|SSL)_.*|(https?|no|all|ftp)_proxy", re.IGNORECASE)
 _ATTRIBUTION = ("NEMO_GYM_TEAM", "NEMO_GYM_USER", "NEMO_GYM_WORKLOAD", "NEMO_GYM_RUN_ID")
-
-
-@dataclass(frozen=True)
-class DockerCreateConfig:
-    """How containers are made: the setting `create` of the provider `docker`."""
-
-    keepalive_shell: str = "/bin/sh"
-    keepalive_cmd: str = "while :; do sleep 86400; done"
-    """What a container does until it is closed, unless the request has an entry point; with a time to live, that much sleep instead."""
-    start_timeout_s: float | None = 600
-    use_init: bool = True
-    network: str | None = None
-    read_only: bool = False
-    cap_drop: Sequence[str] = ()
-    security_opt: Sequence[str] = ()
-    pids_limit: int | None = None
-    extra_run_args: Sequence[str] = ()
-    apply_resource_limits: bool = True
-    publish_host: str = "127.0.0.1"
-
-
-@dataclass(frozen=True)
-class DockerExecConfig:
-    """How commands run: the setting `exec` of the provider `docker`."""
-
-    shell: str = "/bin/sh"
-    output_limit_bytes: int = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+from backend.servers.sandbox.api import *
