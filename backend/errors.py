@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, Self
 
 
@@ -105,11 +106,30 @@ class UsageError(GymError):
     exit_code = ExitCode.USAGE
 
 
-def closest(name: str, candidates: Iterable[str]) -> str | None:
-    """The candidate nearest to `name` (difflib ratio of at least 0.6), never `name` itself; None when none is close."""
-    others = [candidate for candidate in candidates if candidate != name]
-    near = difflib.get_close_matches(name, others, n=1, cutoff=0.6)
+def closest(name: Any, candidates: Iterable[Any], cutoff: float = 0.6) -> str | None:
+    """The candidate nearest to `name` (difflib ratio of at least `cutoff`), never `name` itself; None when none is close.
+
+    Names are texts; what is none is near nothing.
+    """
+    if not isinstance(name, str):
+        return None
+    letters = frozenset(name)
+    others = [
+        text
+        for text in candidates
+        if isinstance(text, str) and text != name and _may_be_close(name, letters, text, _letters(text), cutoff)
+    ]
+    near = difflib.get_close_matches(name, others, n=1, cutoff=cutoff)
     return near[0] if near else None
+
+
+def _may_be_close(one: str, its_letters: frozenset[str], other: str, others_letters: frozenset[str], cutoff: float) -> bool:
+    """Whether two texts may reach that ratio: letters that only one of them has match nothing. Cheaper than difflib's own bounds."""
+    needed = cutoff * (len(one) + len(other)) / 2 - 1e-9
+    return len(one) - len(its_letters - others_letters) >= needed and len(other) - len(others_letters - its_letters) >= needed
+
+
+_letters = lru_cache(maxsize=4096)(frozenset[str])
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:

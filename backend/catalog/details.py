@@ -11,8 +11,8 @@ from backend.catalog.entries import NO_DATA, CatalogEntry, Details, Need
 from backend.catalog.kinds import AGENT, BENCHMARK, KINDS, MODEL, WORKLOADS, article
 from backend.catalog.listing import component_names, find_component
 from backend.catalog.selectors import nearest_name
-from backend.config.interpolation import POLICY_KEYS
 from backend.config.schema import MODELS, POLICY_MODEL, RESOURCES
+from backend.config.unresolved import POLICY_KEYS
 from backend.errors import GymError, Place
 from backend.io.roots import resolve_path
 

@@ -1,4 +1,4 @@
-"""What listings show of a `manifest.yaml`. Whether a manifest is right in every detail is checked elsewhere."""
+"""What listings show of a `manifest.yaml`. One that is not valid in every detail counts as none."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ _DEFAULTS = {"licensing": "unknown", "lifecycle": "active"}
 
 def manifest_facts(path: str, text: str) -> Facts:
     """The shown fields of a manifest; `broken` says why it cannot be one."""
-    from backend.config.yaml_source import parse_plain  # as late as in `facts.config_facts`
+    from backend.catalog.manifest_schema import manifest_problems  # as late as in `facts.config_facts`
+    from backend.config.yaml_source import parse_plain
 
     try:
         tree = parse_plain(text, path)
     except GymError as error:
         return {"broken": {"message": error.message, "line": error.place.line if error.place else None}}
-    missing = [key for key in SHOWN if not isinstance(tree.get(key), str)]
-    if missing:
-        return {"broken": {"message": f"the manifest lacks {', '.join(missing)}"}}
-    return {**{key: tree[key] for key in SHOWN}, **{key: str(tree.get(key) or value) for key, value in _DEFAULTS.items()}}
+    if problems := manifest_problems(tree):
+        return {"broken": {"message": "; ".join(problems)}}
+    shown = {key: tree[key] for key in SHOWN}
+    return {key: text.strip() for key, text in (shown | {key: tree.get(key, value) for key, value in _DEFAULTS.items()}).items()}
 
 
 def mismatch(facts: Facts, kind: str, parent: str, name: str) -> str | None:

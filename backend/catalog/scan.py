@@ -21,7 +21,7 @@ from backend.io import homes
 from backend.io.files import write_atomically
 from backend.io.json_codec import dumps, loads
 
-FORMAT = 6
+FORMAT = 7
 """Raised whenever facts change their meaning, so that an old cache is not read."""
 
 Stamp = list[int]

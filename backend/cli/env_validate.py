@@ -10,8 +10,11 @@ from backend.cli.parser import Parsed
 from backend.cli.render_config import finding_json
 from backend.cli.request_building import config_request
 from backend.config.validation import ValidationReport, validate_config
-from backend.errors import ExitCode
+from backend.errors import ExitCode, UsageError
 from backend.io.text import printable
+
+_ON = ("true", "yes", "on", "1")
+_OFF = ("false", "no", "off", "0")
 
 
 def run(parsed: Parsed) -> int:
@@ -19,12 +22,24 @@ def run(parsed: Parsed) -> int:
     request = config_request(parsed, warn)
     if not (request.config_paths or request.overrides or request.flag_values):
         warn("nothing is selected, so there is nothing to check: name a --benchmark, a --resources-server or a --config")
-    report = validate_config(request, strict="strict" in parsed.values)
+    strict = "strict" in parsed.values
+    report = validate_config(request, strict=strict)
+    if not strict and _asks_for_strict(report):
+        report = validate_config(request, strict=True)
     if parsed.json:
         print_json(_as_json(report))
     else:
         _show(report)
     return ExitCode.OK if report.valid else ExitCode.BAD_INPUT
+
+
+def _asks_for_strict(report: ValidationReport) -> bool:
+    """Whether `strict` is set by a word or a file. What is not valid as it is cannot tell, and need not."""
+    value = report.resolved.get("strict", False) if report.resolved is not None else False
+    text = str(value).lower()
+    if text not in ("none", *_ON, *_OFF):
+        raise UsageError(f"invalid configuration: strict (needs true or false, not `{text}`)")
+    return text in _ON
 
 
 def _show(report: ValidationReport) -> None:

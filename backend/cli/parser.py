@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 _NAME = "component_name"
 _QUOTING = ("env", "diff")
 """The command whose arguments may be words of another one."""
+_SEARCH = ("search",)
+"""Takes the words of an override as what to look for, unless they are spelt like an older flag."""
+_HELP_WORDS = frozenset({"h=true", "help=true"})
+_JSON_WORDS = frozenset({"json=true"})
+"""Older spellings of flags, without the `+` or `++` in front."""
+_SHOW_JSON_KEY = frozenset({("env", "resolve")})
+"""Commands that print the configuration, of which `json` is a key like any other."""
+_LEGACY_WORD = re.compile(r"\+{1,2}[A-Za-z_][\w.-]*=")
 _SWITCHES = (Kind.SWITCH, Kind.LOCAL_SWITCH)
 
 
@@ -99,6 +108,12 @@ def parse(words: Sequence[str], program: str = "gym") -> Parsed | VersionAsked:
     if as_json and not command.takes_json:
         raise ParserError("this command has no --json", usage=leaf.format_usage(), program=leaf.prog)
     names, overrides = _sort_out(getattr(namespace, _NAME, None), rest, leaf, command)
+    switched_on = {word.lstrip("+").lower() for word in overrides if word.startswith("+")}
+    if not _HELP_WORDS.isdisjoint(switched_on):
+        leaf.print_help(sys.stdout)
+        raise HelpShown(0)
+    if command.takes_json and command.path not in _SHOW_JSON_KEY and not _JSON_WORDS.isdisjoint(switched_on):
+        as_json = True
     given = {key: value for key, value in vars(namespace).items() if value is not None and value is not False}
     destinations = {flag.destination for flag in _flags_of(command)} | {argument.name for argument in command.arguments}
     values = {key: value for key, value in given.items() if key in destinations}
@@ -219,23 +234,36 @@ def _sort_out(name: str | None, rest: Iterable[str], leaf: _Parser, command: Com
         if word.startswith("-"):
             flag = word.split("=", 1)[0]
             raise ParserError(
-                f"unrecognized arguments: {word}",
+                f"unrecognized arguments: {_shown(word)}",
                 usage=leaf.format_usage(),
                 program=leaf.prog,
                 hint=did_you_mean(flag, leaf.flag_names()),
             )
-        if command.takes_overrides and ("=" in word or word.startswith(("+", "~"))):
+        if _is_override(word, command):
             overrides.append(word)
         else:
             names.append(word)
     if len(names) > (command.most_names if command.name_help else 0):
         raise ParserError(
-            f"unexpected word: {names[-1]}",
+            f"unexpected word: {_shown(names[-1])}",
             usage=leaf.format_usage(),
             program=leaf.prog,
             hint=_hint_for_word(names[-1], command),
         )
     return names, overrides
+
+
+def _is_override(word: str, command: Command) -> bool:
+    if command.takes_overrides:
+        return "=" in word or word.startswith(("+", "~"))
+    return command.path == _SEARCH and _LEGACY_WORD.match(word) is not None
+
+
+def _shown(word: str) -> str:
+    """The word without what its name says is a secret."""
+    from backend.io.redact import Redactor, mask_command
+
+    return mask_command([word], Redactor())[0]
 
 
 def _hint_for_word(word: str, command: Command) -> str | None:

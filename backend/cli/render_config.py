@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -27,6 +28,12 @@ def short_path(file: str) -> str:
         here = os.getcwd()
     except OSError:
         return file
+    return _below(file, here)
+
+
+@functools.cache
+def _below(file: str, here: str) -> str:
+    """The same few files stand in thousands of lines."""
     return str(Path(file).relative_to(here)) if Path(file).is_relative_to(here) else file
 
 

@@ -17,6 +17,9 @@ from backend.io.roots import search_roots
 SELECTOR_ORDER = ("benchmark", "environment", "resources_server", "model_type", "agent_type")
 """Later ones win, whatever the order typed; `--config` comes before all of them."""
 
+_ADDED_PATHS = "+config_paths=["
+_DELETED_PATHS = "~config_paths"
+
 Warn = Callable[[str], None]
 
 
@@ -26,10 +29,11 @@ def config_request(parsed: Parsed, warn: Warn) -> ConfigRequest:
     Raises `UsageError` for a name that no root has, a value that is no number, and a `--config` without a path.
     """
     search_dirs = tuple(str(Path(folder).absolute()) for folder in parsed.given("search_dir", ()))
+    paths, words = _settled(tuple(_config_paths(parsed, search_dirs, warn)), parsed.overrides)
     return ConfigRequest(
-        config_paths=tuple(_config_paths(parsed, search_dirs, warn)),
+        config_paths=paths,
         flag_values=tuple(_flag_values(parsed)),
-        overrides=parsed.overrides,
+        overrides=words,
         search_dirs=search_dirs,
     )
 
@@ -67,6 +71,15 @@ def _config_paths(parsed: Parsed, search_dirs: tuple[str, ...], warn: Warn) -> I
             for warning in selection.warnings:
                 warn(warning)
             yield str(selection.path)
+
+
+def _settled(paths: tuple[str, ...], words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The paths of flags, unless `~config_paths` takes them away as it does those of earlier words; and the words that are left."""
+    if not paths or _DELETED_PATHS not in words:
+        return paths, words
+    position = words.index(_DELETED_PATHS)
+    added = any(word.startswith(_ADDED_PATHS) for word in words[:position])
+    return (), words if added else (*words[:position], *words[position + 1 :])
 
 
 def _flag_values(parsed: Parsed) -> Iterator[FlagValue]:

@@ -21,7 +21,7 @@ from backend.config.findings import Findings
 from backend.config.interpolation import resolve_text
 from backend.config.merge import merge_into
 from backend.config.nodes import Node, Origin, Setting, format_path, node_of, plain, walk
-from backend.config.schema import AGENTS, LEGACY_AGENTS, MISSING, RESERVED_KEYS, RESOURCES
+from backend.config.schema import AGENTS, MISSING, RESERVED_KEYS, RESOURCES
 from backend.errors import Place, closest
 
 ALLOW_PAIRING_VARIABLE = "NEMO_GYM_ALLOW_UNSUPPORTED_PAIRING"
@@ -89,14 +89,6 @@ def compose_agents(root: Node, held: dict[str, Node], findings: Findings) -> Non
     add_to_agent_map(root, renamed, Origin("composition", f"agents replaced by {new.implementation}"))
 
 
-def add_legacy_agent_aliases(root: Node) -> None:
-    """Let rows stamped with an old agent name find the agent under its present one."""
-    aliases = {f"{old}_agent": f"{new}_agent" for old, new in LEGACY_AGENTS.items()}
-    wanted = {old: new for old, new in aliases.items() if new in root.value and old not in root.value}
-    if wanted:
-        add_to_agent_map(root, wanted, Origin("default", "legacy agent names"))
-
-
 def add_to_agent_map(root: Node, names: dict[str, str], origin: Origin) -> None:
     """Extend `agent_map` by entries that the user has not made."""
     present = root.value.get("agent_map")
@@ -135,7 +127,7 @@ def _agents(root: Node) -> Iterator[_Agent]:
         if not isinstance(entries, dict):
             continue
         for implementation, node in entries.items():
-            if isinstance(node.value, dict):
+            if isinstance(node.value, dict) and isinstance(name, str) and isinstance(implementation, str):
                 yield _Agent(name, implementation, node, _resources_server(root, node))
             break
 

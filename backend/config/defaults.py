@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import socket
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -155,7 +156,11 @@ def _own_pins() -> list[str]:
         return []
     from importlib import metadata  # 0.04 s to import, for packages that are seldom here
 
-    return [f"{pin}=={metadata.version(package)}" for pin, package in present]
+    pins = []
+    for pin, package in present:
+        with suppress(metadata.PackageNotFoundError):  # just a folder of that name
+            pins.append(f"{pin}=={metadata.version(package)}")
+    return pins
 
 
 def _number(root: Node, key: str, findings: Findings) -> int | None:

@@ -14,7 +14,19 @@ from backend.config.errors import ConfigError, ConfigMergeError, InheritPathNotF
 from backend.config.findings import Findings
 from backend.config.interpolation import is_interpolation, resolve_text
 from backend.config.merge import merge_into
-from backend.config.nodes import KeyPath, Node, Origin, Setting, child, child_entry, find, format_path, parse_path, walk
+from backend.config.nodes import (
+    KeyPath,
+    Node,
+    Origin,
+    Setting,
+    child,
+    child_entry,
+    find,
+    format_path,
+    parse_path,
+    shortened,
+    walk,
+)
 from backend.config.schema import COPY, DELETE_KEY, DIRECTIVES, INHERIT_FROM, MISSING
 from backend.errors import closest
 
@@ -38,6 +50,8 @@ class _Applier:
     done: dict[KeyPath, Node] = field(default_factory=dict)
     running: list[KeyPath] = field(default_factory=list)
     moved: list[KeyPath] = field(default_factory=list)
+    sources: set[str] = field(default_factory=set)
+    """Top-level keys that directives take values from."""
     pending_deletes: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """By id of a finished mapping: names that `_delete_key` gives and that only an inherited value can have."""
 
@@ -150,7 +164,9 @@ class _Applier:
                 f"{keyword} in '{format_path(path)}' must be the dotted path of a key, not {source!r}",
                 place=place.place(format_path(path)),
             )
-        return _Directive(keyword, parse_path(source), moves, place)
+        keys = parse_path(source)
+        self.sources.add(keys[0])
+        return _Directive(keyword, keys, moves, place)
 
     def _delete_local(self, node: Node, local: Node, path: KeyPath) -> tuple[str, ...]:
         """Drop what `_delete_key` names among the local keys; returns the names that are none of them."""
@@ -194,12 +210,17 @@ class _Applier:
         )
 
 
-def apply_directives(root: Node, findings: Findings) -> Node:
-    """The tree with all directives applied. A mapping whose directive is wrong keeps its own keys; the error goes to `findings`."""
+def apply_directives(root: Node, findings: Findings, sources: set[str] | None = None) -> Node:
+    """The tree with all directives applied. A mapping whose directive is wrong keeps its own keys; the error goes to `findings`.
+
+    The top-level keys that directives take values from are added to `sources`.
+    """
     if not any(_concerns(node) for _, node in walk(root)):
         return root
     applier = _Applier(root, findings)
     result = applier.apply(root, ())
+    if sources is not None:
+        sources.update(applier.sources)
     for path in sorted(set(applier.moved), key=lambda path: [(len(str(key)), str(key)) for key in path], reverse=True):
         _remove(result, path)
     return result
@@ -230,13 +251,13 @@ def _where(origin: Origin) -> tuple[str | None, int | None, int | None]:
 
 
 def _stamped(node: Node, note: Origin) -> Node:
-    """A copy of an inherited tree; every key in it tells which directive brought it."""
+    """A copy of an inherited tree; every key in it tells which directive brought it. Chains of heirs do not make histories endless."""
     value = node.value
     if isinstance(value, dict):
         value = {key: _stamped(item, note) for key, item in value.items()}
     elif isinstance(value, list):
         value = [_stamped(item, note) for item in value]
-    return Node(value, (*node.history, Setting(note, value)))
+    return Node(value, (*shortened(node.history), Setting(note, value)))
 
 
 def _names(directive: Node, path: KeyPath) -> list[str]:

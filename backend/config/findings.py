@@ -41,6 +41,8 @@ class Findings:
 
     errors: list[GymError] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
+    noted: set[Finding] = field(default_factory=set)
+    """The same as a set: many keys of one file may have the same fault."""
     damaged: bool = False
     """Something could not be read or applied, so that the tree is not what was asked for."""
     incomplete: bool = False
@@ -83,7 +85,8 @@ class Findings:
         """Note a remark, once; `absence` as for `error`."""
         hint = hint or (f"Did you mean `{nearest}`?" if nearest else None)
         finding = Finding("warning", message, place, hint, nearest, fix)
-        if finding not in self.warnings and not self.explained(absence, nearest):
+        if finding not in self.noted and not self.explained(absence, nearest):
+            self.noted.add(finding)
             self.warnings.append(finding)
 
     def remark(self, error: GymError, *, absence: Iterable[str] = ()) -> None:

@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -86,9 +86,22 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def set_global_config_dict(config: Mapping[Any, Any] | DictConfig | None) -> None:
-    """Make `config` the configuration of this process; None forgets it, so that the next reader looks for one again."""
+def set_global_config_dict(
+    global_config_dict_parser_config: GlobalConfigDictParserConfig | Mapping[Any, Any] | DictConfig | None = None,
+    global_config_dict_parser_cls: type[GlobalConfigDictParser] | None = None,
+) -> None:
+    """Make a configuration that of this process: one that is there, or what the parser makes of its settings.
+
+    With neither settings nor a parser it is forgotten, so that the next reader looks for one again.
+    """
     global _process_config, _known_config
+    config: Mapping[Any, Any] | DictConfig | None
+    if isinstance(global_config_dict_parser_config, GlobalConfigDictParserConfig) or (
+        global_config_dict_parser_config is None and global_config_dict_parser_cls is not None
+    ):
+        config = (global_config_dict_parser_cls or GlobalConfigDictParser)().parse(global_config_dict_parser_config)
+    else:
+        config = global_config_dict_parser_config
     known: dict[Any, Any] | None = None
     made: DictConfig | None = None
     if _is_omegaconf(config):
@@ -123,8 +136,8 @@ def maybe_get_global_config_dict() -> DictConfig | None:
         if _process_config is None:
             if _known_config is not None:
                 _process_config = _omegaconf_of(_known_config)
-            elif text := os.environ.get(NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME) or _text_handed_down():
-                _process_config = _omegaconf_of(text)
+            elif handed_down := handed_down_text():
+                _process_config = _omegaconf_of(handed_down[1])
         return _process_config
 
 
@@ -167,22 +180,33 @@ def hand_down_config(text: str) -> None:
     with open(descriptor, "w", encoding="utf-8", closefd=False) as file:
         file.write(text)
     os.environ[NEMO_GYM_CONFIG_FILE_ENV_VAR_NAME] = f"/proc/{os.getpid()}/fd/{descriptor}"
+    # What this process was itself given has no ports yet, and would be preferred.
+    os.environ.pop(NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME, None)
 
 
-def _text_handed_down() -> str | None:
-    """What the process that started this one has handed down; None when there is nothing, or that process is gone."""
+def handed_down_text() -> tuple[str, str] | None:
+    """The configuration that the environment holds: name of the variable and YAML text; None when there is none, or its owner is gone."""
+    if text := os.environ.get(NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME):
+        return NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME, text
     path = os.environ.get(NEMO_GYM_CONFIG_FILE_ENV_VAR_NAME)
     try:
-        return Path(path).read_text(encoding="utf-8") if path else None
+        text = Path(path).read_text(encoding="utf-8") if path else None
     except OSError:
         return None
+    return (NEMO_GYM_CONFIG_FILE_ENV_VAR_NAME, text) if text else None
 
 
-def get_global_config_dict(parser_config: GlobalConfigDictParserConfig | None = None) -> DictConfig:
-    """The configuration of this process, resolved from files and command line on the first call where nobody set it."""
+def get_global_config_dict(
+    global_config_dict_parser_config: GlobalConfigDictParserConfig | None = None,
+    global_config_dict_parser_cls: type[GlobalConfigDictParser] | None = None,
+) -> DictConfig:
+    """The configuration of this process, resolved from files and command line on the first call where nobody set it.
+
+    Only that call heeds the arguments: what is read beside the files, and the class that does it.
+    """
     config = maybe_get_global_config_dict()
     if config is None:
-        config = GlobalConfigDictParser().parse(parser_config)
+        config = (global_config_dict_parser_cls or GlobalConfigDictParser)().parse(global_config_dict_parser_config)
         set_global_config_dict(config)
     return config
 
@@ -238,7 +262,7 @@ class GlobalConfigDictParserConfig:
     `initial_global_config_dict` ranks above env.yaml and below the command line.
     """
 
-    dotenv_path: Path | None = None
+    dotenv_path: str | Path | None = None
     initial_global_config_dict: Any = None
     """A mapping or an OmegaConf object."""
     skip_load_from_cli: bool = False
@@ -259,7 +283,7 @@ class GlobalConfigDictParser:
         from backend.config.resolution import resolve_config
 
         wanted = parse_config or GlobalConfigDictParserConfig()
-        resolved = resolve_config(request_of(wanted))
+        resolved = resolve_config(replace(request_of(wanted), handed_down=False))
         return OmegaConf.create(resolved.redactor.tree(resolved.tree) if wanted.hide_secrets else resolved.tree)
 
     def parse_no_environment(self, initial_global_config_dict: Mapping[str, Any] | DictConfig | None = None) -> DictConfig:
@@ -298,7 +322,7 @@ def request_of(wanted: GlobalConfigDictParserConfig) -> ConfigRequest:
         initial = OmegaConf.to_container(initial)
     return ConfigRequest(
         overrides=() if wanted.skip_load_from_cli else _override_words(sys.argv[1:]),
-        env_file=wanted.dotenv_path,
+        env_file=None if wanted.dotenv_path is None else Path(wanted.dotenv_path),
         read_env_file=not wanted.skip_load_from_dotenv,
         initial=initial,
         check_components=False,

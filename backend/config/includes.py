@@ -21,6 +21,7 @@ from backend.config.nodes import Node, Origin
 from backend.config.schema import LEGACY_CONFIG_PATHS
 from backend.config.yaml_source import Source, load_source
 from backend.errors import GymError, Place, closest, name_some
+from backend.io.redact import Redactor
 from backend.io.roots import resolve_path
 
 CONFIG_PATHS = "config_paths"
@@ -79,7 +80,7 @@ def load_files(entries: Sequence[tuple[str, Origin]], roots: Sequence[Path], fin
         file = _File(entry, parent)
         (parent.children if parent else tops).append(file)
         try:
-            file.source = load_source(locate(entry, roots, origin, findings))
+            file.source = _read(entry, roots, origin, findings)
             nested = config_path_entries(file.source.root)
         except ConfigError as error:
             file.error = error
@@ -89,6 +90,22 @@ def load_files(entries: Sequence[tuple[str, Origin]], roots: Sequence[Path], fin
         for message, spot in file.source.remarks:
             findings.warn(message, spot)
     return LoadedFiles(tuple(file for top in tops for file in _post_order(top)), found)
+
+
+def _read(entry: str, roots: Sequence[Path], origin: Origin, findings: Findings) -> Source:
+    """The file, or what comes through the pipe or device, that an entry names. Only who types the command can mean one of these."""
+    if origin.kind in ("flag", "override") and _is_special(path := resolve_path(entry, roots)):
+        from backend.config.piped import load_piped
+
+        source = load_piped(path)
+        if source is not None:
+            return source
+    return load_source(locate(entry, roots, origin, findings))
+
+
+def _is_special(path: Path) -> bool:
+    """Whether something that is neither a file nor a folder is at `path`."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def locate(entry: str, roots: Sequence[Path], origin: Origin, findings: Findings) -> Path:
@@ -159,7 +176,7 @@ def config_path_entries(root: Node) -> list[tuple[str, Origin]]:
 
 def malformed(value: Any, place: Place) -> MalformedConfigPathsError:
     """The error for a `config_paths` that is no list of paths."""
-    shown = dict.fromkeys(value, "…") if isinstance(value, dict) else value
+    shown = dict.fromkeys(value, "…") if isinstance(value, dict) else Redactor().tree(value)
     return MalformedConfigPathsError(
         f"'{CONFIG_PATHS}' must be a list of paths. Got: {shown!r}",
         place=place,

@@ -6,9 +6,11 @@ here. All other fields are the implementation's own business.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from backend.config.dataset_entries import dataset_problems
@@ -19,6 +21,8 @@ from backend.config.interpolation import is_interpolation
 from backend.config.nodes import KeyPath, Node, Origin, format_path, plain
 from backend.config.schema import DOMAINS, MISSING, RESERVED_KEYS, RESOURCES, SERVER_TYPES, one_of
 from backend.errors import Place
+
+_BARE_NAME = re.compile(r"[\w.+-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +50,13 @@ class FieldProblem:
     """The node of the field, or of its nearest parent where the field is missing."""
     absence: bool = False
     """Whether the field is missing rather than wrong."""
+    name_fix: str | None = None
+    """Where not the value is wrong but the name before it: how to write that."""
 
     @property
     def origin(self) -> Origin:
         """Who wrote the field, or the block that lacks it."""
-        return self.node.introduced if self.absence else self.node.source
+        return self.node.introduced if self.absence or self.name_fix else self.node.source
 
     @property
     def place(self) -> Place:
@@ -59,7 +65,7 @@ class FieldProblem:
     def as_error(self, otherwise: str) -> ConfigError:
         """The problem by itself; `otherwise` is what can be done instead of mending it."""
         held = self.node.value if not self.absence else None
-        near, fix = for_field(self.path, held)
+        near, fix = (None, self.name_fix) if self.name_fix else for_field(self.path, held)
         where = " -> ".join(str(key) for key in self.path)
         message = f"'{self.path[0]}' looks like a server but is not valid, it will not be started: {where}: {self.message}"
         return AlmostServerError(
@@ -92,12 +98,14 @@ def take_inventory(root: Node) -> Inventory:
     servers: list[ServerBlock] = []
     almost: dict[str, tuple[FieldProblem, ...]] = {}
     mendable: list[ServerBlock] = []
-    for name, block in blocks(root):
+    for key, block in _keyed_blocks(root):
+        name = _shown_name(key, block)
         kind, problems = _best_kind(name, block)
+        problems = (*_name_problem((name,), key, block), *problems)
         if not problems:
             servers.extend(_server_blocks(name, kind, block))
         elif has_entrypoint(block):
-            almost[name] = problems
+            almost[name] = (*almost.get(name, ()), *problems)
             mendable.extend(_server_blocks(name, kind, block))
     return Inventory(tuple(servers), almost, tuple(mendable))
 
@@ -108,14 +116,19 @@ def _server_blocks(name: str, kind: str, block: Node) -> Iterator[ServerBlock]:
     if isinstance(below, dict) and len(below) == 1:
         implementation, node = next(iter(below.items()))
         if isinstance(node.value, dict):
-            yield ServerBlock(name, kind, implementation, node)
+            yield ServerBlock(name, kind, _shown_name(implementation, node), node)
 
 
 def blocks(root: Node) -> Iterator[tuple[str, Node]]:
     """Top-level blocks with a server type key, whether they are valid or not."""
-    for name, node in root.value.items():
-        if name not in RESERVED_KEYS and isinstance(node.value, dict) and any(kind in node.value for kind in SERVER_TYPES):
-            yield str(name), node
+    for key, node in _keyed_blocks(root):
+        yield _shown_name(key, node), node
+
+
+def _keyed_blocks(root: Node) -> Iterator[tuple[Any, Node]]:
+    for key, node in root.value.items():
+        if key not in RESERVED_KEYS and isinstance(node.value, dict) and any(kind in node.value for kind in SERVER_TYPES):
+            yield key, node
 
 
 def has_entrypoint(block: Node) -> bool:
@@ -170,7 +183,8 @@ def _problems(name: str, block: Node, kind: str) -> Iterator[FieldProblem]:
         yield FieldProblem((name, kind), f"must hold exactly one implementation, found {found}", below)
         return
     implementation, node = next(iter(below.value.items()))
-    path = (name, kind, implementation)
+    path = (name, kind, _shown_name(implementation, node))
+    yield from _name_problem(path, implementation, node)
     if any(unicodedata.category(char) == "Cc" for char in f"{name}{implementation}"):
         # Names become file names, cookies and headers.
         yield FieldProblem(path, "must not have control characters in its names", node)
@@ -179,6 +193,30 @@ def _problems(name: str, block: Node, kind: str) -> Iterator[FieldProblem]:
         return
     for field, message in _field_problems(node, kind):
         yield FieldProblem((*path, *field), message, _nearest(node, field), message.startswith("is missing"))
+
+
+def _name_problem(path: KeyPath, name: Any, node: Node) -> Iterator[FieldProblem]:
+    """Names are texts: references, folders and overrides can name nothing else."""
+    if not isinstance(name, str):
+        written = _shown_name(name, node)
+        kind = f"as {str(name).lower()}" if isinstance(name, bool) else "as a number"
+        message = f"a name must be a text, and YAML reads `{written}` {kind}; quote it"
+        yield FieldProblem(path, message, node, name_fix=f"'{written}':")
+
+
+def _shown_name(name: Any, node: Node) -> str:
+    """A name as text: as it stands in its file, where it can still be read there, so that it is `no` rather than False."""
+    if isinstance(name, str):
+        return name
+    origin = node.introduced
+    if origin.file and origin.line and origin.column:
+        try:
+            line = Path(origin.file).read_text(encoding="utf-8-sig").split("\n")[origin.line - 1]
+            if match := _BARE_NAME.match(line, origin.column - 1):
+                return match[0]
+        except (OSError, UnicodeDecodeError, IndexError):
+            pass
+    return str(name).lower() if isinstance(name, bool) else str(name)
 
 
 def _field_problems(node: Node, kind: str) -> Iterator[tuple[KeyPath, str]]:

@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from backend.config.errors import ConfigInterpolationError
 from backend.config.findings import Findings
-from backend.config.fixes import PLACEHOLDER, set_key
-from backend.config.nodes import KeyPath, Node, Origin, Setting, child, find, format_path, node_of, parse_path, plain, walk
+from backend.config.nodes import KeyPath, Node, Origin, Setting, find, node_of, parse_path, plain, walk
 from backend.config.reach import MOST_LINKS, REFERENCE, Reach
-from backend.config.schema import MISSING, SERVER_TYPES
-from backend.errors import GymError, closest
+from backend.config.schema import MISSING
+from backend.config.unresolved import LEADS_ON, Unresolved, report_unresolved, too_far
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
-
-POLICY_KEYS = {"policy_base_url": "--model-url", "policy_api_key": "--model-api-key", "policy_model_name": "--model"}
 
 _SIMPLE = re.compile(r"^\$\{([A-Za-z_][\w-]*(?:\.[\w-]+)*)\}$")
 VARIABLE = re.compile(r"\$\{oc\.env:\s*'?([A-Za-z_]\w*)")
@@ -31,7 +28,6 @@ _RESOLVER = re.compile(
     r"^\$\{oc\.(?P<resolver>env|select):\s*(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\s*(?:,\s*(?P<default>[A-Za-z_/][\w./:@-]*|0|[1-9]\d*)\s*)?\}$",
     re.ASCII,
 )
-_LEADS_ON = "refers to so many other keys in turn that nobody can mean it"
 _CONSTANTS = {"null": None, "true": True, "false": False}
 _MISSING_KEY = re.compile(r"Interpolation key '([^']*)' not found")
 _MISSING_VARIABLE = re.compile(r"Environment variable '([^']*)' not found")
@@ -42,11 +38,13 @@ def is_interpolation(value: Any) -> bool:
     return isinstance(value, str) and "${" in value
 
 
-def resolve_tree(root: Node, findings: Findings) -> None:
+def resolve_tree(root: Node, findings: Findings, *, as_validated: bool = False) -> None:
     """Replace every interpolation below `root` by its value, in place.
 
     What cannot be resolved is an error at the top level and inside server blocks, where a run would need it; elsewhere it is a
-    remark and stays as written. A value that comes out as a mapping or a list belongs to the key that refers to it.
+    remark and stays as written. Of a server block, a validation (`as_validated`) needs its fields and references, but not what is in
+    mappings further down: that is a server's own business until it starts. A value that comes out as a mapping or a list belongs to
+    the key that refers to it.
     """
     values: list[tuple[Node, Any]] = []
     wanted: list[tuple[KeyPath, Node]] = []
@@ -63,20 +61,20 @@ def resolve_tree(root: Node, findings: Findings) -> None:
             else:
                 wanted.append((path, node))
     if far:
-        findings.error(_too_far(reach, far))
-    problems: list[tuple[KeyPath, Node, _Unresolved]] = []
+        findings.error(too_far(reach, far))
+    problems: list[tuple[KeyPath, Node, Unresolved]] = []
     if wanted:
         config = _omegaconf(root, far)
         for path, node in wanted:
             try:
                 values.append((node, _evaluate(config, path, node.value)))
-            except _Unresolved as problem:
+            except Unresolved as problem:
                 problems.append((path, node, problem))
     for node, value in values:
         origin = _evaluated(root, node.value)
         node.value = node_of(value, node.origin).value
         node.history = (*node.history, Setting(origin, node.value))
-    _report(root, problems, findings)
+    report_unresolved(root, problems, findings, as_validated)
 
 
 def resolve_text(root: Node, text: str) -> Any:
@@ -84,7 +82,7 @@ def resolve_text(root: Node, text: str) -> Any:
     if not is_interpolation(text):
         return text
     if Reach(root).is_too_far((), Node(text, root.history)):
-        raise ConfigInterpolationError(f"cannot resolve `{text}`: it {_LEADS_ON}")
+        raise ConfigInterpolationError(f"cannot resolve `{text}`: it {LEADS_ON}")
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
@@ -112,12 +110,6 @@ def dereference(root: Node, path: KeyPath, node: Node) -> Node | None:
     if isinstance(target.value, dict | list):
         return target
     return _dereference_any(root, path, node) if is_interpolation(target.value) else None
-
-
-def unset_policy_hint() -> str:
-    """What to do about settings of the model that nobody made."""
-    flags = ", ".join(f"{flag} ({key})" for key, flag in POLICY_KEYS.items())
-    return f"set them with {flags}, or in env.yaml"
 
 
 def quick_value(root: Node, text: str, depth: int = 0) -> tuple[bool, Any]:
@@ -167,13 +159,6 @@ def _evaluated(root: Node, text: str) -> Origin:
     return Origin("interpolation", text)
 
 
-class _Unresolved(Exception):
-    def __init__(self, reason: str, key: str | None = None, variable: str | None = None) -> None:
-        super().__init__(reason)
-        self.key = key
-        self.variable = variable
-
-
 def _omegaconf(root: Node, unwanted: Iterable[tuple[KeyPath, Node]]) -> DictConfig:
     """The tree for OmegaConf without some texts, and without those whose `${` is no grammar: it refuses a tree with one of these."""
     from omegaconf import OmegaConf
@@ -204,7 +189,7 @@ def _evaluate(config: DictConfig, path: KeyPath, text: str) -> Any:
     from omegaconf.errors import InterpolationToMissingValueError, OmegaConfBaseException
 
     if problem := _grammar_error(text):
-        raise _Unresolved(f"the interpolation cannot be read ({problem})")
+        raise Unresolved(f"the interpolation cannot be read ({problem})", unreadable=True)
     container: Any = config
     try:
         for key in path[:-1]:
@@ -212,85 +197,10 @@ def _evaluate(config: DictConfig, path: KeyPath, text: str) -> Any:
         value = container[path[-1]]
         return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
     except InterpolationToMissingValueError:
-        raise _Unresolved(MISSING) from None
+        raise Unresolved(MISSING) from None
     except (OmegaConfBaseException, RecursionError, ValueError, TypeError) as error:
         key_match, variable = _MISSING_KEY.search(str(error)), _MISSING_VARIABLE.search(str(error))
-        raise _Unresolved(_first_line(error), key_match[1] if key_match else None, variable[1] if variable else None) from None
-
-
-def _report(root: Node, problems: list[tuple[KeyPath, Node, _Unresolved]], findings: Findings) -> None:
-    needed = [problem for problem in problems if _is_needed(root, problem[0])]
-    no_model = [problem for problem in needed if problem[2].key in POLICY_KEYS]
-    if no_model:
-        findings.error(_no_model(no_model), absence=[str(problem.key) for _, _, problem in no_model])
-    for item in problems:
-        path, node, problem = item
-        if str(problem) == MISSING or item in no_model:  # a `???` is reported where it is
-            continue
-        error = _explain(root, path, node, problem)
-        absent = (str(path[0]), problem.key.partition(".")[0]) if problem.key is not None else ()
-        if item in needed:
-            findings.error(error, absence=absent)
-        else:
-            findings.warn(error.message, error.place, error.hint, absence=absent)
-
-
-def _too_far(reach: Reach, far: list[tuple[KeyPath, Node]]) -> GymError:
-    """One error for all of them, at the one that begins it."""
-    path, node = min(far, key=lambda item: reach.of(*item))
-    others = f", and so do {len(far) - 1} others" if len(far) > 1 else ""
-    return ConfigInterpolationError(
-        f"config value '{format_path(path)}' {_LEADS_ON}{others}", place=node.source.place(format_path(path))
-    )
-
-
-def _is_needed(root: Node, path: KeyPath) -> bool:
-    top = child(root, path[0])
-    return len(path) == 1 or (top is not None and isinstance(top.value, dict) and any(kind in top.value for kind in SERVER_TYPES))
-
-
-def _no_model(problems: list[tuple[KeyPath, Node, _Unresolved]]) -> GymError:
-    keys = list(dict.fromkeys(str(problem.key) for _, _, problem in problems))
-    _, node, _ = problems[0]
-    parts = [
-        ConfigInterpolationError(
-            f"no model is configured: config value '{format_path(path)}' references '{problem.key}', which is not set",
-            place=node.source.place(format_path(path)),
-            hint=unset_policy_hint(),
-            fix=f"{POLICY_KEYS[str(problem.key)]} {PLACEHOLDER}",
-        )
-        for path, node, problem in problems
-    ]
-    return ConfigInterpolationError(
-        f"no model is configured: {', '.join(keys)} {'is' if len(keys) == 1 else 'are'} not set",
-        place=node.source.place(),
-        details=[f"  - {format_path(path)} references '{problem.key}' ({node.source})" for path, node, problem in problems],
-        hint=unset_policy_hint(),
-        parts=parts,
-    )
-
-
-def _explain(root: Node, path: KeyPath, node: Node, problem: _Unresolved) -> GymError:
-    name = format_path(path)
-    place = node.source.place(name)
-    if problem.variable:
-        return ConfigInterpolationError(
-            f"config value '{name}' reads the environment variable {problem.variable}, which is not set",
-            place=place,
-            hint=f"export {problem.variable}, or set the key: {set_key(path, PLACEHOLDER)}",
-            fix=f"export {problem.variable}={PLACEHOLDER}",
-        )
-    if problem.key:
-        near = closest(problem.key, [format_path(known) for known, _ in walk(root) if known])
-        hint = f"set it: ++{problem.key}={PLACEHOLDER}"
-        return ConfigInterpolationError(
-            f"config value '{name}' references '{problem.key}', which is not set after merging",
-            place=place,
-            nearest=near,
-            hint=f"{hint}; did you mean `{near}`?" if near else hint,
-            fix=f"++{problem.key}={PLACEHOLDER}",
-        )
-    return ConfigInterpolationError(f"config value '{name}' cannot be resolved: {problem}", place=place)
+        raise Unresolved(_first_line(error), key_match[1] if key_match else None, variable[1] if variable else None) from None
 
 
 def _dereference_any(root: Node, path: KeyPath, node: Node) -> Node | None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from backend.config.interpolation import VARIABLE, is_interpolation
-from backend.config.nodes import KeyPath, Node, Origin, Setting, plain_value
-from backend.config.reach import REFERENCE
-from backend.io.redact import Redactor, is_secret_key, is_secret_path
+from backend.config.interpolation import is_interpolation
+from backend.config.nodes import KeyPath, Node, Origin, Setting, find, parse_path, plain_value, walk
+from backend.io.redact import Redactor, hides_items, is_secret_path, paired_value
 
 _SECRET = "api_key"
 """Any name that stands for a secret: the redactor masks by name."""
+_REFERENCE = re.compile(r"\$\{(?!\s*(?:copy|inherit_from):)(?P<inside>[^{}$]*)")
+"""What stands inside an interpolation; a directive in that form is known by the origin of what it brought."""
+_NAME = re.compile(r"""[A-Za-z_][\w-]*(?:[.\[\]'"]+[\w-]+)*""")
+_PART = re.compile(r"[\w-]+")
+_ALL_VALUES = re.compile(r"\$\{oc\.dict\.values:\s*(?P<key>[^\s{},]+)")
 
 
 class Masker:
@@ -20,11 +25,15 @@ class Masker:
 
     def __init__(self, redactor: Redactor) -> None:
         self.redactor = redactor
+        self._taken: set[KeyPath] = set()
+        """Where the trees seen by `keys` hold secrets under names that do not tell."""
 
     def is_secret(self, path: KeyPath, history: Sequence[Setting] = ()) -> bool:
         """Whether the key at `path`, or whatever its value was taken from, has the name of a secret."""
-        return is_secret_path(path, history[-1].raw if history else None) or any(
-            is_interpolation(setting.raw) and _names_secret(setting.raw) for setting in history
+        return (
+            is_secret_path(path, history[-1].raw if history else None)
+            or _is_taken(history)
+            or any(path[:length] in self._taken for length in range(1, len(path) + 1) if self._taken)
         )
 
     def value(self, raw: Any, *, secret: bool) -> Any:
@@ -41,19 +50,59 @@ class Masker:
         return self.value(node.value, secret=self.is_secret(path, node.history))
 
     def keys(self, node: Node) -> Node:
-        """The tree with its values as they are, and its keys as they may be shown."""
+        """The tree with its values as they are, and its keys as they may be shown; what secrets are in it is remembered by path."""
+        renamed = self._renamed(node)
+        self._remember(renamed, (), renamed, frozenset())
+        return renamed
+
+    def _renamed(self, node: Node) -> Node:
         value = node.value
         if isinstance(value, dict):
-            value = {self.redactor.key(key): self.keys(item) for key, item in value.items()}
+            value = {self.redactor.key(key): self._renamed(item) for key, item in value.items()}
         elif isinstance(value, list):
-            value = [self.keys(item) for item in value]
+            value = [self._renamed(item) for item in value]
         return Node(value, node.history)
 
     def origin(self, origin: Origin) -> Origin:
         """An origin whose text may be shown."""
         return replace(origin, text=self.redactor.text(origin.text)) if origin.text else origin
 
+    def _remember(self, node: Node, path: KeyPath, root: Node, known: frozenset[Origin]) -> None:
+        """Note the places at and below `path` that hold secrets; `known` are the directives that have brought the whole around it."""
+        brought = {setting.origin for setting in node.history if setting.origin.kind == "directive"}
+        sources = (parse_path(origin.text.partition(": ")[2]) for origin in brought - known)
+        value = node.value
+        if any(is_secret_path(source, value) for source in sources) or _is_taken(node.history) or _is_all_of_secrets(node, root):
+            self._taken.add(path)
+            return
+        if isinstance(value, dict):
+            paired = paired_value({key: item.value for key, item in value.items()})
+            if paired is not None:
+                self._taken.add((*path, paired))
+            for key, item in value.items():
+                self._remember(item, (*path, key), root, known | brought)
+        elif isinstance(value, list):
+            hiding = hides_items([item.value for item in value])
+            self._taken.update((*path, index) for index, hides in enumerate(hiding) if hides)
+            for index, item in enumerate(value):
+                self._remember(item, (*path, index), root, known | brought)
+
+
+def _is_taken(history: Sequence[Setting]) -> bool:
+    """Whether a value comes from an interpolation that names a secret."""
+    return any(is_interpolation(setting.raw) and _names_secret(setting.raw) for setting in history)
+
+
+def _is_all_of_secrets(node: Node, root: Node) -> bool:
+    """Whether a value was made of all values of a mapping with a secret among them."""
+    raws = (setting.raw for setting in node.history if is_interpolation(setting.raw))
+    for source in (parse_path(match["key"]) for raw in raws for match in _ALL_VALUES.finditer(raw)):
+        target = find(root, source)
+        if target is not None and any(is_secret_path((*source, *below), item.value) for below, item in walk(target)):
+            return True
+    return False
+
 
 def _names_secret(text: str) -> bool:
-    keys = (part for key in REFERENCE.findall(text) for part in key.split("."))
-    return any(map(is_secret_key, keys)) or any(map(is_secret_key, VARIABLE.findall(text)))
+    names = (name for match in _REFERENCE.finditer(text) for name in _NAME.findall(match["inside"]))
+    return any(is_secret_path(_PART.findall(name)) for name in names)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from backend.config.errors import ConfigMissingValuesError
 from backend.config.findings import Findings
 from backend.config.fixes import PLACEHOLDER, set_key
-from backend.config.interpolation import POLICY_KEYS, unset_policy_hint
 from backend.config.nodes import KeyPath, Node, format_path, walk
 from backend.config.schema import MISSING
+from backend.config.unresolved import POLICY_KEYS, unset_policy_hint
 
 
 def report_unset(root: Node, findings: Findings) -> None:

@@ -19,6 +19,7 @@ KeyPath = tuple[Any, ...]
 PASSING_ON = frozenset({"directive", "composition", "interpolation", "variable"})
 """Kinds of origins that bring a value to a key without being the place where that is written down."""
 
+_MOST_STEPS, _FIRST_STEPS, _LAST_STEPS = 12, 4, 6
 _PLAIN_KEY = re.compile(r"[^.\[\]\s]+")
 
 
@@ -50,6 +51,8 @@ class Setting:
     origin: Origin
     raw: Any
     """The value as in a node; `value` gives it without nodes."""
+    left_out: int = 0
+    """How many steps it stands for, where a history was shortened."""
 
     @property
     def value(self) -> Any:
@@ -90,6 +93,16 @@ class Node:
         """Give the key a new value on top of its history; `value` is plain."""
         node = node_of(value, origin)
         self.value, self.history = node.value, (*self.history, *node.history)
+
+
+def shortened(history: tuple[Setting, ...]) -> tuple[Setting, ...]:
+    """A history with one step in the place of those in its middle, where there are too many to read, and to copy from heir to heir."""
+    if len(history) <= _MOST_STEPS:
+        return history
+    middle = history[_FIRST_STEPS : len(history) - _LAST_STEPS]
+    count = sum(setting.left_out or 1 for setting in middle)
+    gap = Setting(Origin("directive", f"{count} further steps"), middle[-1].raw, count)
+    return (*history[:_FIRST_STEPS], gap, *history[-_LAST_STEPS:])
 
 
 def node_of(value: Any, origin: Origin) -> Node:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from backend.config.errors import ConfigError, OverrideError
-from backend.config.includes import CONFIG_PATHS
+from backend.config.includes import CONFIG_PATHS, malformed
 from backend.config.merge import merged
 from backend.config.nodes import Node, Origin, Setting, child, find, node_of, parse_path, plain
 from backend.config.request import FlagValue
 from backend.errors import GymError, Place
-from backend.io.redact import MASK, is_secret_path
+from backend.io.redact import MASK, Redactor, is_secret_path, mask_command
 
 _KEY = r"[A-Za-z_$][\w$-]*(?:\.(?:[A-Za-z_$][\w$-]*|0|[1-9]\d*))*"
 _WORD = r"[A-Za-z0-9_./@+%-][A-Za-z0-9_./:@+%-]*"
@@ -85,9 +85,8 @@ def parse_token(token: str) -> _Override:
 
 
 def shown_token(token: str) -> str:
-    """The word as it may be shown: the value of a key that names a secret is masked."""
-    key, equals, _ = token.partition("=")
-    return f"{key}={MASK}" if equals and is_secret_path(key.lstrip("+~").split(".")) else token
+    """The word as it may be shown: the values of keys that name secrets are masked, in its mappings too."""
+    return mask_command([token], Redactor())[0]
 
 
 def _plain_value(text: str) -> Any:
@@ -123,7 +122,9 @@ def _parse_with_hydra(token: str) -> _Override:
             )
         value = parsed.value()
     except HydraException as error:
-        reason = _HYDRA_URL.sub("", str(error)).strip() or "not an override"
+        # The grammar quotes what it stumbled over, which may be a piece of what is masked.
+        reason = _HYDRA_URL.sub("", str(error)).strip() if shown == token else ""
+        reason = reason or "the value is not in the grammar of overrides"
         raise _error(f"cannot read '{shown}': {reason}", shown, _QUOTING, _quoted(shown)) from None
     hydras_own = parsed.key_or_group.startswith("hydra/")
     if parsed.package is not None or ("/" in parsed.key_or_group and not hydras_own):
@@ -138,14 +139,7 @@ def _apply(layer: OverrideLayer, override: _Override) -> None:
     if key == "hydra" or key.startswith(("hydra.", "hydra/")):
         layer.hydra[key] = value
         return
-    if key == CONFIG_PATHS and override.prefix == "+":
-        items = value if isinstance(value, list) else [value]
-        if not isinstance(value, list) and not (isinstance(value, str) and "${" in value):
-            from backend.config.includes import malformed
-
-            raise malformed(value, origin.place())
-        layer.config_paths.extend((item, origin) for item in items)
-        layer.words.append((origin, _alone(key, node_of(items, origin))))
+    if key == CONFIG_PATHS and _applied_to_paths(layer, override, origin):
         return
     present = find(layer.root, parse_path(key))
     if override.prefix == "~":
@@ -168,6 +162,25 @@ def _apply(layer: OverrideLayer, override: _Override) -> None:
         )
     _set(layer.root, key, node_of(value, origin), token)
     layer.words.append((origin, _alone(key, node_of(value, origin))))
+
+
+def _applied_to_paths(layer: OverrideLayer, override: _Override, origin: Origin) -> bool:
+    """Add to `config_paths`, or take back what earlier words added; False for what concerns the key as any other."""
+    value = override.value
+    if override.prefix == "~" and layer.config_paths and CONFIG_PATHS not in layer.root.value:
+        if override.value is not None and override.value != [text for text, _ in layer.config_paths]:
+            return False
+        layer.config_paths.clear()
+        layer.words.append((origin, Node({}, ())))
+        return True
+    if override.prefix != "+" or (value is None and not layer.config_paths):
+        return False
+    items = value if isinstance(value, list) else [value]
+    if not isinstance(value, list) and not (isinstance(value, str) and "${" in value):
+        raise malformed(value, origin.place())
+    layer.config_paths.extend((item, origin) for item in items)
+    layer.words.append((origin, _alone(CONFIG_PATHS, node_of(items, origin))))
+    return True
 
 
 def _alone(key: str, node: Node) -> Node:
@@ -222,7 +235,8 @@ def _delete(root: Node, override: _Override, present: Node | None) -> None:
             f"++{key}=null",
         )
     if override.value is not None and override.value != plain(present):
-        raise _error(f"cannot delete '{key}': its value is not {override.value!r}", shown_token(override.token), None)
+        shown = Redactor().tree({key: override.value})[key] if not is_secret_path(parse_path(key)) else MASK
+        raise _error(f"cannot delete '{key}': its value is not {shown!r}", shown_token(override.token), None)
     *parents, last = parse_path(key)
     container = find(root, tuple(parents))
     if container is not None and isinstance(container.value, dict):

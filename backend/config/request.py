@@ -39,5 +39,8 @@ class ConfigRequest:
     read_env_file: bool = True
     check_components: bool = True
     """Whether servers whose implementation folder is in none of the roots are reported."""
+    handed_down: bool = True
+    """Whether a configuration in the environment (`NEMO_GYM_CONFIG_DICT`) takes the place of all this, where there is one. Requests
+    that leave env.yaml alone ask for certain files and do without it."""
     validate_only: bool = False
     """Nothing is going to be started, so that a missing implementation is only a remark unless the check is strict."""

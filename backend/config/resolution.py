@@ -7,23 +7,23 @@ interpolations; servers, references, defaults. What is wrong in one stage is col
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from backend.config import composition, defaults, stages, strictness
 from backend.config.directives import apply_directives
 from backend.config.errors import ConfigError, ConfigMergeError, ConfigSyntaxError
-from backend.config.findings import Finding, Findings
+from backend.config.findings import Findings
+from backend.config.handed_down import resolve_handed_down
 from backend.config.includes import CONFIG_PATHS, LoadedFiles, config_path_entries, load_files
 from backend.config.instances import Inventory, blocks, report_almost_servers, take_inventory
 from backend.config.interpolation import (
-    VARIABLE,
     is_interpolation,
     resolve_text,
     resolve_tree,
 )
+from backend.config.legacy_agents import follow_legacy_agent_names
 from backend.config.merge import merge_into
 from backend.config.missing_values import report_unset
 from backend.config.nodes import (
@@ -33,67 +33,24 @@ from backend.config.nodes import (
     Origins,
     Setting,
     child,
-    find,
     node_of,
-    parse_path,
     plain,
-    walk,
 )
 from backend.config.overrides import OverrideLayer, build_layer
 from backend.config.references import check_references
 from backend.config.request import ConfigRequest
+from backend.config.resolved import ResolvedConfig, ServerInstance, remark_text, secrets_of, server_instances
 from backend.config.schema import AGENTS
 from backend.config.stages import StageRecorder
 from backend.config.stand_in import remove_covered_stand_ins, stand_in_layer
 from backend.config.yaml_source import Source, load_source
 from backend.errors import GymError, Place
-from backend.io.redact import Redactor, collect_secrets, is_secret_key
+from backend.io.redact import Redactor, collect_secrets
 from backend.io.roots import search_roots
 
+__all__ = ["ENV_FILE", "ResolvedConfig", "ServerInstance", "resolve_collecting", "resolve_config"]
+
 ENV_FILE = "env.yaml"
-
-
-@dataclass(frozen=True, slots=True)
-class ServerInstance:
-    """A server to be started."""
-
-    name: str
-    kind: str
-    """`resources_servers`, `responses_api_agents` or `responses_api_models`."""
-    implementation: str
-    entrypoint: str
-    host: str
-    port: int | None
-    """None: to be chosen when the server starts."""
-    num_workers: int | None
-    block: Mapping[str, Any]
-    """The implementation block with interpolations resolved."""
-
-
-@dataclass(frozen=True)
-class ResolvedConfig:
-    """A configuration as a run uses it."""
-
-    tree: dict[str, Any]
-    servers: tuple[ServerInstance, ...]
-    """In the order of the configuration."""
-    origins: Origins
-    roots: tuple[Path, ...]
-    env_file: Path | None
-    warnings: tuple[str, ...]
-    redactor: Redactor
-    """Knows the secrets of the tree, of env.yaml and of the command line."""
-    hydra: Mapping[str, Any] = field(default_factory=dict)
-    """Hydra's own settings from the command line by full key, for instance `hydra.run.dir`."""
-
-    def get(self, dotted: str, default: Any = None) -> Any:
-        """The value at a dotted path, `default` where there is none."""
-        node = find(self.origins.root, parse_path(dotted))
-        return default if node is None else plain(node)
-
-    def server(self, name: str) -> ServerInstance | None:
-        """The server instance of that name."""
-        return next((server for server in self.servers if server.name == name), None)
 
 
 def resolve_config(request: ConfigRequest) -> ResolvedConfig:
@@ -116,6 +73,8 @@ def resolve_collecting(
     None where nothing can be resolved. `recorder` is shown the tree after each stage.
     """
     try:
+        if (handed_down := resolve_handed_down(request, findings, recorder)) is not None:
+            return handed_down
         return _Resolution(request, findings, strict, recorder).run()
     except GymError as error:
         findings.broken(error)
@@ -147,33 +106,34 @@ class _Resolution:
         upper = self._upper_layers(env_source)
         files = self._files(upper, command_line)
         layers = [*(source.root for source in files.sources), *upper, command_line.root]
-        secrets = frozenset(_secrets(layers))
+        secrets = frozenset(secrets_of(layers))
         self.findings.redactor = Redactor(secrets)
         if self.recorder:
             self.recorder.read(files, upper, command_line)
         root, held = self._merge(files, upper, command_line)
         self._note(stages.MERGED, root)
-        root = apply_directives(root, self.findings)
+        sources: set[str] = set()
+        root = apply_directives(root, self.findings, sources)
         self._compose(root, held)
         remove_covered_stand_ins(root)
         self._note(stages.INHERITED, root)
         written = root.copy()
         report_unset(root, self.findings)
         defaults.fill_absent_globals(root, self.cwd)
-        resolve_tree(root, self.findings)
+        resolve_tree(root, self.findings, as_validated=self.request.validate_only)
         self._note(stages.INTERPOLATED, root)
         inventory = self._servers(root)
         self._note(stages.VALIDATED, root)
-        strictness.check(written, root, self.unmatched, inventory, self.roots, self.findings, strict=self.strict)
+        strictness.check(written, root, self.unmatched, inventory, self.roots, self.findings, sources, strict=self.strict)
         tree = plain(root)
         self.findings.redactor = Redactor(secrets | collect_secrets(tree))
         return ResolvedConfig(
             tree=tree,
-            servers=tuple(_instance(inventory, tree, position) for position in range(len(inventory.servers))),
+            servers=server_instances(inventory, tree),
             origins=Origins(root),
             roots=self.roots,
             env_file=env_source.path if env_source else None,
-            warnings=tuple(_as_text(finding) for finding in self.findings.warnings),
+            warnings=tuple(remark_text(finding) for finding in self.findings.warnings),
             redactor=self.findings.redactor,
             hydra=command_line.hydra,
         )
@@ -191,7 +151,7 @@ class _Resolution:
     def _compose(self, root: Node, held: dict[str, Node]) -> None:
         try:
             composition.compose_agents(root, held, self.findings)
-            composition.add_legacy_agent_aliases(root)
+            follow_legacy_agent_names(root)
         except ConfigError as error:
             self.findings.broken(error, *(name for name, block in blocks(root) if AGENTS in block.value))
 
@@ -279,37 +239,5 @@ class _Resolution:
         return inventory
 
 
-def _instance(inventory: Inventory, tree: Mapping[str, Any], position: int) -> ServerInstance:
-    server = inventory.servers[position]
-    block = tree[server.name][server.kind][server.implementation]
-    workers = block.get("num_workers")
-    return ServerInstance(
-        name=server.name,
-        kind=server.kind,
-        implementation=server.implementation,
-        entrypoint=str(block["entrypoint"]),
-        host=str(block["host"]),
-        port=block["port"],
-        num_workers=int(workers) if workers is not None else None,
-        block=block,
-    )
-
-
-def _secrets(layers: Sequence[Node]) -> Iterator[str]:
-    """Secret values by the names of their keys in every layer, and by the names of environment variables that are read."""
-    for layer in layers:
-        values = plain(layer)
-        yield from collect_secrets(values)
-        for _, node in walk(layer):
-            if is_interpolation(node.value):
-                yield from (
-                    os.environ[name] for name in VARIABLE.findall(node.value) if is_secret_key(name) and name in os.environ
-                )
-
-
 def _first_file(roots: Sequence[Path], name: str) -> Path | None:
     return next((root / name for root in roots if os.path.isfile(root / name)), None)
-
-
-def _as_text(finding: Finding) -> str:
-    return f"{finding} ({finding.hint})" if finding.hint else str(finding)

@@ -175,6 +175,8 @@ class _Builder:
         self.recorder = StageRecorder(layers, {name: masker.keys(tree) for name, tree in recorder.trees.items()})
         self.numbers = {_layer_key(layer): number for number, layer in enumerate(recorder.layers, 1)}
         self.titles = {layer.title: number for number, layer in enumerate(recorder.layers, 1)}
+        self.steps: dict[tuple[int, int, bool], Step] = {}
+        """By the ids of a setting and the one before it, which the recorded trees keep: stages and heirs share them."""
 
     def view(self, findings: Findings, resolved: ResolvedConfig | None) -> ResolvedView:
         last = next((self.recorder.trees[name] for name in reversed(stages.STAGES) if name in self.recorder.trees), Node({}, ()))
@@ -236,12 +238,19 @@ class _Builder:
         return Entry(path, shape, value, tuple(self._steps(node.history, secret=secret)), secret, changes)
 
     def _steps(self, history: Sequence[Setting], *, secret: bool) -> Iterator[Step]:
-        before: Any = None
+        before: Setting | None = None
         for setting in history:
-            shape, value = _shown(setting.raw, self.masker, secret=secret)
-            effect = effect_of(before, setting.raw) if setting.origin.kind not in PASSING_ON else ""
-            yield Step(self.masker.origin(setting.origin), self.numbers.get(_origin_key(setting.origin)), shape, value, effect)
-            before = setting.raw
+            known = (id(before), id(setting), secret)
+            step = self.steps.get(known)
+            if step is None:
+                step = self.steps[known] = self._step(setting, before.raw if before else None, secret=secret)
+            yield step
+            before = setting
+
+    def _step(self, setting: Setting, before: Any, *, secret: bool) -> Step:
+        shape, value = _shown(setting.raw, self.masker, secret=secret)
+        effect = effect_of(before, setting.raw) if setting.origin.kind not in PASSING_ON else ""
+        return Step(self.masker.origin(setting.origin), self.numbers.get(_origin_key(setting.origin)), shape, value, effect)
 
 
 def _merge_change(stage: str, node: Node, masker: Masker, path: KeyPath) -> Iterator[Change]:
@@ -288,4 +297,5 @@ def _layer_key(layer: LayerSource) -> tuple[str, str]:
 
 
 def _origin_key(origin: Origin) -> tuple[str, str]:
-    return (origin.kind, origin.file or (origin.text if origin.kind in ("flag", "override") else ""))
+    file = origin.file if origin.kind != "initial" else None  # a text in the environment has a name, but no file
+    return (origin.kind, file or (origin.text if origin.kind in ("flag", "override") else ""))

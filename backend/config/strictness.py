@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from backend.config.errors import ConfigError
@@ -20,6 +20,8 @@ from backend.io.roots import resolve_path
 
 _MISSPELT = 0.8
 """Similarity from which an unknown key is taken for a misspelling of a known one."""
+_MOST_GUESSES = 100
+"""Unknown keys for which a name that is less similar is looked for as well."""
 _FILES_OF_DATASETS = ("jsonl_fpath", "prepare_script", "prompt_config")
 
 
@@ -66,12 +68,14 @@ def check(
     inventory: Inventory,
     roots: Sequence[Path],
     findings: Findings,
+    sources: AbstractSet[str],
     *,
     strict: bool,
 ) -> None:
     """Remarks on what nobody reads or finds; some are errors, and some are made at all, only when `strict`.
 
-    `written` is the tree before interpolations were resolved; `unmatched` are the override blocks that no other layer has.
+    `written` is the tree before interpolations were resolved; `unmatched` are the override blocks that no other layer has; `sources`
+    the keys that directives have read.
     """
     for name, block in blocks(root):
         known = any(server.name == name for server in inventory.servers) or name in inventory.almost
@@ -80,7 +84,7 @@ def check(
                 f"'{name}' has a server type but no entrypoint: it is not started", block.introduced.place(name), absence=[name]
             )
     _check_override_targets(root, unmatched, inventory, findings, strict=strict)
-    _check_near_misses(written, findings, every=strict)
+    _check_near_misses(written, findings, sources, every=strict)
     if strict:
         for server in inventory.meant:
             _check_dataset_files(server, roots, findings)
@@ -108,21 +112,24 @@ def _check_override_targets(
         _tell(findings, error, strict, absence=[str(name)])
 
 
-def _check_near_misses(root: Node, findings: Findings, *, every: bool) -> None:
+def _check_near_misses(root: Node, findings: Findings, sources: AbstractSet[str], *, every: bool) -> None:
     """Top-level keys that nothing here reads: those that look like a misspelling, or all of them."""
     texts = (node.value for _, node in walk(root) if is_interpolation(node.value))
-    read = {key.partition(".")[0] for text in texts for key in REFERENCE.findall(text)}
+    read = sources | {key.partition(".")[0] for text in texts for key in REFERENCE.findall(text)}
+    compared = 0
     for key, node in root.value.items():
         name = str(key)
         if name in GLOBAL_KEYS or name in read or name.startswith("_"):
             continue
         if isinstance(node.value, dict) and any(kind in node.value for kind in SERVER_TYPES):
             continue
-        near = difflib.get_close_matches(name, GLOBAL_KEYS, n=1, cutoff=_MISSPELT)
         # A word of this command line is meant for this run; env.yaml serves many configurations.
-        if every or node.source.kind == "override" or (near and node.source.kind != "env_file"):
+        told = every or node.source.kind == "override"
+        if told or (node.source.kind != "env_file" and closest(name, GLOBAL_KEYS, _MISSPELT)):
             sampling = f"responses_create_params.{name}" if name in SAMPLING_KEYS else None
-            right = sampling or closest(name, GLOBAL_KEYS)
+            # Who sees hundreds of these reads no guesses, which take their time: only what is surely meant is named then.
+            compared += 1
+            right = sampling or closest(name, GLOBAL_KEYS, *([_MISSPELT] if compared > _MOST_GUESSES else []))
             findings.warn(
                 f"nothing reads the global key '{name}'",
                 node.source.place(name),

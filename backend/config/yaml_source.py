@@ -84,6 +84,11 @@ def parse_plain(text: str, name: str) -> dict[Any, Any]:
     return _as_mapping(value, Place(name, 1, 1))
 
 
+def parse_nodes(text: str, name: str, kind: str) -> Node:
+    """The nodes of a text that is in no file; origins and errors call it `name`. Raises `ConfigSyntaxError`."""
+    return _NodeReader(text, name, kind).read()
+
+
 def read_text(path: Path, name: str) -> str:
     """The text of a file, without byte order mark; raises OSError, and ConfigSyntaxError for what is no text or far too long."""
     with path.open("rb") as file:

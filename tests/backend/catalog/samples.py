@@ -56,7 +56,14 @@ integration_profile: custom-gym-verifier
 domain: games
 description: Trivia, curated
 modality: text
-datasets: [{name: trivia, type: benchmark}]
+authors: [Ada]
+reward: {range: [0, 1], higher_is_better: true}
+resources_server: quiz
+agent_server: simple_agent
+model_server: policy_model
+datasets: [{name: trivia, type: benchmark, jsonl_fpath: data/trivia.jsonl, prepare_script: prepare.py}]
+canonical_split: test
+standard_prompt_config: prompts/trivia.yaml
 """
 
 

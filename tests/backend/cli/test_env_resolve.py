@@ -8,6 +8,7 @@ import yaml
 
 from backend.cli.main import main
 from tests.backend.config.riddle import OVERRIDES, RIDDLE
+from tests.conftest import Gym
 
 FILES = ("--config", "hard.yaml", "--config", "endpoint.yaml")
 
@@ -163,3 +164,17 @@ def test_control_characters_in_values_do_not_reach_the_terminal(folder: Path, ca
     (folder / "x.yaml").write_text('title: "a\\e]0;x\\ab"\n')
     assert main(["env", "resolve", "--config", "x.yaml", "--provenance"]) == 0
     assert "\x1b" not in capsys.readouterr().out
+
+
+def test_what_is_taken_from_a_secret_is_one(gym: Gym) -> None:
+    (gym.cwd / "c.yaml").write_text(
+        "vault: {api_key: short1}\n"
+        'a: "${copy:vault.api_key}"\n'
+        'b: "${oc.dict.values:vault}"\n'
+        'c: "${oc.decode:${vault.api_key}}"\n'
+        "d: [{name: A_KEY, value: short1}]\n"
+    )
+    for words in ([], ["--provenance"], ["--provenance", "--json"]):
+        result = gym.run("env", "resolve", "--config", "c.yaml", "++e={api_key: short1}", *words)
+        assert result.returncode == 0
+        assert "short1" not in result.stdout + result.stderr

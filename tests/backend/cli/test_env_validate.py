@@ -268,3 +268,12 @@ def test_a_block_that_an_override_adds_to_is_still_where_it_was_written(folder: 
         (str(folder / "x.yaml"), 3, "rs.resources_servers.quizz.domain"),
         (str(folder / "x.yaml"), 3, "rs.resources_servers.quizz"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(["+strict=true"], 1), (["++strict=true"], 1), (["--config", "s.yaml"], 1), (["+strict=false"], 0), (["+strict=x"], 2)],
+)
+def test_strict_is_a_key_as_well(folder: Path, words: list[str], code: int) -> None:
+    (folder / "s.yaml").write_text("strict: true")
+    assert main(["env", "validate", "--resources-server", "mcqa", *words]) == code

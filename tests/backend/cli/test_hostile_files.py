@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from backend.cli.main import main
+from tests.conftest import COMMAND, Gym
 
 LEVELS = range(1, 10)
 LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in LEVELS)
@@ -151,3 +153,20 @@ def test_a_search_folder_that_is_not_there_is_told_once(folder: Path, capsys: py
     for words in (["env", "validate"], ["env", "resolve"], ["list", "models"], ["search", "x"]):
         assert main([*words, "--search-dir", "nowhere"]) == 0
         assert capsys.readouterr().err.count("nowhere") == 1
+
+
+def test_configurations_from_pipes(gym: Gym) -> None:
+    def shown(*words: str, stdin: bytes = b"") -> str:
+        command = [*COMMAND, "env", "validate", *words]
+        result = subprocess.run(command, cwd=gym.cwd, input=stdin, capture_output=True, timeout=60)
+        return f"{result.returncode} {result.stderr.decode()}"
+
+    assert shown("--config", "/dev/stdin", stdin=b"strict: false") == "0 "
+    assert shown("--config", "/dev/null") == "0 "
+    # Read once: the second look with a stand-in for the model sees the same.
+    assert "1 Error: /dev/stdin:2:1: malformed YAML: the key 'a' is there twice" in shown(
+        "--config", "/dev/stdin", stdin=b"a: 1\na: 2\n"
+    )
+    assert "larger than" in shown("--config", "/dev/stdin", stdin=b"#" * (5 << 20))
+    (gym.cwd / "names.yaml").write_text("config_paths: [/dev/stdin]")
+    assert "is no file that can be read" in shown("--config", "names.yaml", stdin=b"a: 1")

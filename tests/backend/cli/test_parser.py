@@ -149,3 +149,31 @@ def test_the_workbench_is_a_command_without_a_group() -> None:
 def test_the_workbench_takes_one_path() -> None:
     with pytest.raises(ParserError, match="unexpected word: b"):
         parse(["tui", "a", "b"])
+
+
+@pytest.mark.parametrize("words", [["env", "validate"], ["env", "status"], ["list", "models"], ["search", "models", "m"]])
+@pytest.mark.parametrize("word", ["+json=true", "++json=True"])
+def test_the_older_spelling_of_json(words: list[str], word: str) -> None:
+    result = parsed(*words, word)
+    assert result.json
+    assert result.names == tuple(words[1:] if words[0] == "search" else ())
+
+
+@pytest.mark.parametrize("words", [["env", "start"], ["eval", "run"], ["list", "models"], ["search", "m"]])
+@pytest.mark.parametrize("word", ["+h=true", "++help=true"])
+def test_the_older_spelling_of_help(words: list[str], word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(HelpShown) as shown:
+        parse([*words, word])
+    assert shown.value.code == 0
+    assert f"{words[0]}" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_a_misspelt_flag_is_told_without_its_secret() -> None:
+    with pytest.raises(ParserError, match=r"unrecognized arguments: --model_api_key=\*\*\*\*"):
+        parse(["env", "validate", "--model_api_key=sk-c1234567"])
+
+
+def test_deleted_config_paths_are_those_of_flags_too() -> None:
+    for words in (["--config", "b.yaml", "~config_paths"], ["--config", "b.yaml", "~config_paths", "+config_paths=[c.yaml]"]):
+        request = config_request(parsed("env", "resolve", *words), lambda text: None)
+        assert (request.config_paths, request.overrides) == ((), tuple(words[3:]))

@@ -161,3 +161,41 @@ def test_dataset_entries(changes: dict, expected: list) -> None:
 
 def test_null_repeats_mean_once() -> None:
     assert (repeats_of({}), repeats_of({"num_repeats": None}), repeats_of({"num_repeats": 4})) == (1, 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "read_as", "place"),
+    [
+        ("5: {resources_servers: {mcqa: {entrypoint: app.py, domain: math}}}", "5", "as a number", (1, 1, "5")),
+        ("a: 1\nno: {resources_servers: {mcqa: {entrypoint: app.py, domain: math}}}", "no", "as false", (2, 1, "no")),
+        ("010: {responses_api_agents: {s: {entrypoint: app.py}}}", "010", "as a number", (1, 1, "010")),
+        (
+            "rs: {resources_servers: {7: {entrypoint: app.py, domain: math}}}",
+            "7",
+            "as a number",
+            (1, 26, "rs.resources_servers.7"),
+        ),
+    ],
+)
+def test_a_name_that_is_no_text(write, request_for, text: str, name: str, read_as: str, place: tuple) -> None:
+    write({"x.yaml": text, "y.yaml": AGENT.replace("FIELDS", "x: 1")})
+    report = validate_config(request_for("x.yaml", "y.yaml"), strict=True)
+    finding = next(finding for finding in report.findings if finding.severity == "error")
+    assert sum(each.severity == "error" for each in report.findings) == 1
+    assert finding.message.endswith(f"a name must be a text, and YAML reads `{name}` {read_as}; quote it")
+    assert (finding.place.line, finding.place.column, finding.place.key) == place
+    assert finding.fix == f"'{name}':"
+    write({"x.yaml": text.replace(f"{name}:", finding.fix)})
+    assert validate_config(request_for("x.yaml", "y.yaml"), strict=False).valid
+
+
+def test_an_agent_without_a_text_for_a_name_does_not_stop_composition(write, request_for) -> None:
+    unbound = "h: {responses_api_agents: {h: {entrypoint: app.py, resources_server: {type: resources_servers, name: '???'}}}}"
+    bound = "responses_api_agents: {8: {entrypoint: app.py, resources_server: {type: resources_servers, name: w}}}"
+    write(
+        {
+            "x.yaml": f"5: {{{bound}}}\n{unbound}\nag: {{{bound.replace('8', 's')}}}\nw: {{resources_servers: {{w: {{entrypoint: app.py, domain: math}}}}}}"
+        }
+    )
+    report = validate_config(request_for("x.yaml"), strict=True)
+    assert {finding.fix for finding in report.findings if finding.severity == "error"} == {"'5':", "'8':"}

@@ -89,6 +89,33 @@ def test_secrets_are_not_quoted_back() -> None:
     assert plain(layer.root) == {"policy_api_key": "sk-12345678"}
 
 
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        ["a={password: hunter2}"],
+        ["+a={api_key: hunter2==}"],
+        ["+a={api_key: x, hunter2"],
+        ["+api_key:hunter2"],
+        ["+a={password: x}", "~a={password: hunter2}"],
+        ["+config_paths=[{api_key: hunter2}]"],
+    ],
+)
+def test_no_mistake_quotes_a_secret_inside_a_word(tokens: list[str]) -> None:
+    told: list[str] = []
+    layer = build_layer((), tokens, lambda error, key: told.append(str(error)))
+    told.extend(str(origin) for origin, _ in layer.words)
+    assert told
+    assert "hunter2" not in " ".join(told)
+
+
+def test_config_paths_can_be_taken_back_and_be_null() -> None:
+    layer = build_layer((), ["+config_paths=[a.yaml]", "~config_paths"])
+    assert (layer.config_paths, plain(layer.root)) == ([], {})
+    assert values("+config_paths=null") == {"config_paths": None}
+    with pytest.raises(OverrideError, match="cannot delete 'config_paths'"):
+        build_layer((), ["+config_paths=[a.yaml]", "~config_paths=[b.yaml]"])
+
+
 def test_flags_are_never_parsed() -> None:
     flags = tuple(FlagValue("policy_model_name", text, "--model") for text in ("1.10",))
     assert values(flags=flags) == {"policy_model_name": "1.10"}

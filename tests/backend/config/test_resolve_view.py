@@ -165,3 +165,17 @@ def test_a_broken_env_yaml_leaves_the_files(write, request_for) -> None:
     view = resolve_view(request_for("x.yaml"))
     assert view.entry("limit").value == 3
     assert view.error.place.file.endswith("env.yaml")
+
+
+def test_long_chains_of_heirs_leave_out_steps_and_say_how_many(write, request_for) -> None:
+    links = "".join(f"b{number + 1}: {{_copy: b{number}, y{number}: {number}}}\n" for number in range(40))
+    write({"x.yaml": f"b0: {{x: 1}}\n{links}"})
+    view = resolve_view(request_for("x.yaml"))
+    entry = view.entry("b40.x")
+    assert len(entry.chain) <= 13
+    assert (entry.value, entry.origin.line) == (1, 1)
+    (gap,) = [step.origin.text for step in entry.chain if "further" in step.origin.text]
+    assert gap == f"{41 - (len(entry.chain) - 1)} further steps"
+    assert [step.origin.text for step in entry.chain][-2:] == ["_copy: b38", "_copy: b39"]
+    assert view.entry("b40.y39").value == 39
+    assert len(view.tree["b40"]) == 41

@@ -157,3 +157,48 @@ def test_routing_errors(write, request_for, text: str, part: str) -> None:
         routes(write, request_for, text)
     assert part in caught.value.message
     assert caught.value.place is not None
+
+
+DEEP = "rs: {resources_servers: {mcqa: {entrypoint: app.py, domain: math, FIELD}}}"
+
+
+@pytest.mark.parametrize("field", ["x: {y: '${nowhere}'}", "x: [{y: '${nowhere}'}]", "x: {y: '${oc.env:NO_SUCH_VARIABLE}'}"])
+def test_interpolations_below_a_servers_fields_are_not_needed_to_validate(write, request_for, field: str) -> None:
+    write({"x.yaml": DEEP.replace("FIELD", field)})
+    for strict in (False, True):
+        report = validate_config(request_for("x.yaml"), strict=strict)
+        assert report.valid
+        (finding,) = report.findings
+        assert (finding.severity, finding.place.line) == ("warning", 1)
+        assert finding.place.key.startswith("rs.resources_servers.mcqa.x")
+        assert finding.fix is not None
+    with pytest.raises(ConfigError, match=r"rs\.resources_servers\.mcqa\.x"):
+        resolve_config(request_for("x.yaml"))
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["x: '${nowhere}'", "x: ['${nowhere}']", "x: {type: resources_servers, name: '${nowhere}'}", "x: {y: '${nowhere'}"],
+)
+def test_fields_references_and_grammar_are_needed_to_validate(write, request_for, field: str) -> None:
+    write({"x.yaml": DEEP.replace("FIELD", field)})
+    assert not validate_config(request_for("x.yaml"), strict=False).valid
+
+
+def test_what_directives_take_from_is_read(write, request_for) -> None:
+    write(
+        {
+            "x.yaml": "base: {opts: {x: 1}}\none: {_copy: base.opts, x: 3}\ntwo: 5\n"
+            "rs: {resources_servers: {mcqa: {entrypoint: app.py, domain: math, a: {_copy: one}, b: '${copy:two}'}}}"
+        }
+    )
+    for strict in (False, True):
+        report = validate_config(request_for("x.yaml", overrides=("++base.opts.y=5",)), strict=strict)
+        assert (report.valid, report.findings) == (True, ())
+
+
+def test_thousands_of_unknown_keys_are_all_told(write, request_for) -> None:
+    write({"x.yaml": "num_repeat: 1\n" + "".join(f"my_setting_{number}: 1\n" for number in range(2000)) + "num_shard: 1\n"})
+    findings = validate_config(request_for("x.yaml"), strict=True).findings
+    assert len(findings) == 2002
+    assert (findings[0].nearest, findings[-1].nearest) == ("num_repeats", "num_shards")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.io import redact
+from backend.io import secret_names
 from backend.io.redact import MASK, PLACEHOLDERS, Redactor, collect_secrets, is_secret_key, is_secret_path, mask_command
 
 SECRETS = [
@@ -22,13 +22,22 @@ SECRETS = [
     "x-api-key", "APIKEY", "APIkey", "openaiapikey", "apikey2", "api_key_2", "API Key", "ApiToken", "HFToken", "HFTOKEN", "hftoken",
     "accessToken", "authtoken", "AWS_SECRET_ACCESS_KEY", "PRIVATEKEY", "PGPASSWORD", "db_passwd", "dbPassword", "passwords", "MYSQL_PWD",
     "bearer_token", "SECRET", "Proxy-Authorization", "X-Auth-Token", "Set-Cookie", "cookies", "api_keys", "api_tokens", "openai_key",
-    "master_key", "ssh_key", "jwt",
+    "master_key", "ssh_key", "jwt", "judge_key", "policy_key", "tavily_key", "serper_key", "mistral_key", "model_key", "deepseek_key",
+    "together_key", "github_key", "service_key", "user_key", "client_key", "consumer_key", "shared_key", "storage_key", "new_token",
+    "last_token", "prompt_token", "show_api_key", "mask_api_key", "x-litellm-key", "X-Gateway-Key", "gateway_token", "auth_header",
+    "basic_auth", "github_tokens", "bot_tokens", "judgeKey", "SERPER_KEY_2",
 ]  # fmt: skip
 READABLE = [
     "max_tokens", "max_output_tokens", "tokenizer", "key_metrics", "monkey", "max_token_count", "token_id_capture",
     "return_token_id_information", "keyed", "input_tokens", "tokens", "keyboard", "output_token_limit", "expose_secrets", "hide_secrets",
     "request_prompt_and_generation_token_ids", "token_ids", "tokenIds", "accessTokenCount", "public_key", "sort_key", "primary-key",
     "image_token", "special_token", "time_to_first_token", "pwd", "PWD", "author", "hotkey", "max_new_tokens", "secretary", "",
+    "group_key", "foreign_key", "partition_key", "cache_key", "prompt_cache_key", "metric_key", "reward_key", "answer_key",
+    "final_answer_key", "question_group_key", "tool_payload_key", "artifact_key", "problem_key", "subset_key", "input_key", "output_key",
+    "_delete_key", "env_key", "row_key", "label_key", "required_keys", "failures_by_key", "num_tokens", "stop_token", "eos_token",
+    "pad_token", "bos_token", "token_id", "mask_token", "max_token", "abstention_token", "input_cost_per_token",
+    "time_per_output_token", "num_speculative_tokens", "context_reset_tokens", "max_num_batched_tokens", "supply_prefix_token_ids",
+    "save_model_call_using_vllm_tokenize_endpoint", "stop_tokens",
 ]  # fmt: skip
 PEM_LINES = ["MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", "BKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj", "Mzfa9A=="]
 PEM = "\n".join(["-----BEGIN PRIVATE KEY-----", *PEM_LINES, "-----END PRIVATE KEY-----", ""])
@@ -211,6 +220,18 @@ def test_any_password_is_masked_once_it_is_percent_encoded(password: str) -> Non
         (["+h={n:1,\"token\":'a, b',m:{password:[x]}}"], ['+h={n:1,"token":****,m:{password:****}}']),
         (["+u=http://u:pw@h/?n=1&token=x"], ["+u=http://u:****@h/?n=1&token=****"]),
         (["prompt-sk-12345678"], ["prompt-****"]),
+        (["a={password: hunter2}"], ["a={password: ****}"]),
+        (["++m={api_key: c2VjcmV0==, n: 1}"], ["++m={api_key: ****, n: 1}"]),
+        (["+x={api_key: sk-braces, 1234567"], ["+x={api_key: ****"]),
+        (["+x={api_key: a}b{c, d: 1}"], ["+x={api_key: ****"]),
+        (["+x={credentials: {user: u, list: [p]}, n: 1}"], ["+x={credentials: ****, n: 1}"]),
+        (["+policy_api_key:sk-colon", "+my_token sk-blank"], ["+policy_api_key:****", "+my_token ****"]),
+        (["--model_api_key=sk-c"], ["--model_api_key=****"]),
+        (
+            ["+e=[{name: A_KEY, value: s3}, {name: MODE, value: m}]"],
+            ["+e=[{name: A_KEY, value: ****}, {name: MODE, value: ****}]"],
+        ),
+        (['+a=["--api-key","s3","n"]'], ['+a=["--api-key",****,"n"]']),
     ],
 )
 def test_the_command_line_is_masked_by_key_and_by_value(words: list[str], shown: list[str]) -> None:
@@ -263,7 +284,7 @@ PARTS = st.sampled_from(
 
 @given(st.lists(st.one_of(PARTS, st.text(max_size=3)), max_size=6).map("".join))
 def test_the_quick_look_at_a_name_dismisses_no_secret(key: str) -> None:
-    assert is_secret_key(key) == redact._names_secret(key)
+    assert is_secret_key(key) == secret_names.names_secret(key)
 
 
 NAMED = {
@@ -301,3 +322,40 @@ def test_paths(path: tuple[str, ...], value: Any, secret: bool) -> None:
     word = f"++{'.'.join(path)}=1234"
     if not isinstance(value, dict):
         assert mask_command([word], Redactor()) == [f"++{'.'.join(path)}={MASK}" if secret else word]
+
+
+def test_names_beside_their_values() -> None:
+    tree = {
+        "env": [{"name": "OPENAI_API_KEY", "value": "short"}, {"name": "MODE", "value": "plain"}],
+        "args": ["--api-key", "short", "--n", "4", "--token=short", "DB_PASSWORD=short", "MODE=x"],
+        "bot_tokens": ["a", "b"],
+        "stop_tokens": ["a", "b"],
+        "frob_tokens": [1, 2],
+    }
+    assert Redactor().tree(tree) == {
+        "env": [{"name": "OPENAI_API_KEY", "value": MASK}, {"name": "MODE", "value": "plain"}],
+        "args": ["--api-key", MASK, "--n", "4", f"--token={MASK}", f"DB_PASSWORD={MASK}", "MODE=x"],
+        "bot_tokens": [MASK, MASK],
+        "stop_tokens": ["a", "b"],
+        "frob_tokens": [1, 2],
+    }
+    assert collect_secrets({"env": [{"name": "A_KEY", "value": "sk-12345678"}], "args": ["--key", "sk-abcdefgh"]}) == {
+        "sk-12345678",
+        "sk-abcdefgh",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("host=x password=pw9 user=u", f"host=x password={MASK} user=u"),
+        ("Basic dXNlcjpwYXNz", f"Basic {MASK}"),
+        ("Basic requirements apply", "Basic requirements apply"),
+        ("fix: ++policy_api_key=abc", f"fix: ++policy_api_key={MASK}"),
+        ("hint: ++policy_api_key=<value>, +key=value", "hint: ++policy_api_key=<value>, +key=value"),
+        ("sorted(rows, key=len)", "sorted(rows, key=len)"),
+    ],
+)
+def test_secrets_by_their_form(text: str, masked: str) -> None:
+    assert Redactor().text(text) == masked
+    assert Redactor().text(masked) == masked
