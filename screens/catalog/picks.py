@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from backend.catalog.entries import CatalogEntry
 from backend.catalog.kinds import AGENT, KINDS, MODEL
 from backend.rollouts.run_entry import RunEntry
+from screens.widgets.free_output import free_output
 
 _ONE_ONLY = (AGENT, MODEL)
 """Kinds of which a command takes one."""
@@ -53,8 +54,7 @@ def run_command(picks: Picks, taken: Callable[[str], bool]) -> str:
     if workload is None:
         return f"{words} --benchmark "
     stem = _NO_FILE_NAME.sub("-", workload.selector).strip("-.") or "run"
-    names = (f"results/{stem}{number}.jsonl" for number in itertools.chain([""], (f"-{count}" for count in itertools.count(2))))
-    return f"{words} --output {shlex.quote(next(name for name in names if not taken(name)))}"
+    return f"{words} --output {shlex.quote(free_output(stem, taken))}"
 
 
 def equal_command(entry: CatalogEntry | None, kind: str | None, words: Sequence[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from textual.message_pump import MessagePump
+
+from screens.widgets.free_output import free_output
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +35,10 @@ class Completion:
     help: str = ""
 
 
-FIRST_RUN = "eval run --benchmark first_steps --model-type llama_cpp_model --split benchmark --output results/first_steps.jsonl"
-"""A command for somebody who has no run yet: it needs no key and no address."""
-
-
 def first_run(taken: Callable[[str], bool] = os.path.exists) -> str:
-    """`FIRST_RUN` with an output that is not taken yet: `first_steps-2.jsonl` and so on, once there is one."""
-    stem = FIRST_RUN.removesuffix(".jsonl")
-    numbered = (f"{stem}-{number}.jsonl" for number in itertools.count(2))
-    return next(text for text in itertools.chain([FIRST_RUN], numbered) if not taken(text.rpartition(" ")[2]))
+    """A command for somebody who has no run yet: it needs no key and no address, and replaces nothing."""
+    words = "eval run --benchmark first_steps --model-type llama_cpp_model --split benchmark --output"
+    return f"{words} {free_output('first_steps', taken)}"
 
 
 class Workbench(Protocol):

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from pydantic import BaseModel
 from starlette.routing import Route
 
-from backend.config.config_types import AggregateMetrics, AggregateMetricsRequest, BaseServerConfig
+from backend.config.config_types import AggregateMetrics, AggregateMetricsRequest
 from backend.responses.schema import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from backend.servers.agent_server import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from backend.servers.judge import JudgeError
@@ -27,15 +27,8 @@ from backend.servers.resources_server import (
     SimpleResourcesServer,
 )
 from backend.servers.rollout_correlation import current_rollout_id
-from backend.servers.server_utils import ServerClient
+from tests.odd_servers import CLIENT, PLACE, RESPONSE, VERIFY
 
-PLACE = {"host": "127.0.0.1", "port": 1, "entrypoint": "app.py", "name": "odd"}
-CLIENT = ServerClient(BaseServerConfig(host="127.0.0.1", port=1), {})
-RESPONSE = {
-    "id": "r", "created_at": 1.0, "model": "m", "object": "response", "output": [], "parallel_tool_calls": True,
-    "tool_choice": "auto", "tools": [],
-}  # fmt: skip
-VERIFY = {"responses_create_params": {"input": "hi"}, "response": RESPONSE}
 ROW = {"responses_create_params": {"input": "hi"}, "_ng_task_index": 4, "_ng_rollout_index": 2}
 
 

@@ -11,7 +11,6 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.testclient import TestClient
 from pydantic import BaseModel, ConfigDict, Field, RootModel, computed_field, model_serializer, model_validator
 
-from backend.config.config_types import BaseServerConfig
 from backend.responses.schema import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from backend.servers.agent_server import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from backend.servers.handlers import to_response, typed_handler
@@ -25,14 +24,8 @@ from backend.servers.resources_server import (
     SimpleResourcesServer,
 )
 from backend.servers.server_utils import ServerClient
+from tests.odd_servers import CLIENT, PLACE, RESPONSE, VERIFY
 
-PLACE = {"host": "127.0.0.1", "port": 1, "entrypoint": "app.py", "name": "odd"}
-CLIENT = ServerClient(BaseServerConfig(host="127.0.0.1", port=1), {})
-RESPONSE = {
-    "id": "r", "created_at": 1.0, "model": "m", "object": "response", "output": [], "parallel_tool_calls": True,
-    "tool_choice": "auto", "tools": [],
-}  # fmt: skip
-VERIFY = {"responses_create_params": {"input": "hi"}, "response": RESPONSE}
 ECHOED = {"responses_create_params", "response"}
 WRONG = "ResponseValidationError()"
 

@@ -24,7 +24,7 @@ from screens.results.screen import ResultsScreen
 from screens.widgets.filter_box import FilterBox
 from screens.widgets.pane import Pane, PaneState
 from screens.widgets.virtual_list import VirtualList
-from screens.widgets.workbench import FIRST_RUN, Target
+from screens.widgets.workbench import Target, first_run
 from tests.run_folders import AGENT, event, finished, summary, write_events, write_run
 from tests.workbench import NARROW, NOW, WIDE, NotingWorkbench, heartbeat, lines, noting_workbench, settle, text_of
 
@@ -326,7 +326,7 @@ async def test_an_empty_folder_says_how_to_begin(tmp_path: Path) -> None:
         assert pane(app).state is PaneState.EMPTY
         assert "No runs below" in pane(app).message_text and "r puts a first one on the command line" in pane(app).message_text
         await pilot.press("r", "R", "enter", "l", "v", "y")
-        assert app.asked == [("prefill", FIRST_RUN)]
+        assert app.asked == [("prefill", first_run())]
         write_run(tmp_path / "m.jsonl")
         await pilot.press("ctrl+r")
         await settle(pilot)

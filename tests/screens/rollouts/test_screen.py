@@ -30,7 +30,7 @@ from screens.rollouts.stream_rows import FinishedRows
 from screens.widgets.background import Reporter
 from screens.widgets.pane import Pane, PaneState
 from screens.widgets.virtual_list import VirtualList
-from screens.widgets.workbench import FIRST_RUN, Target
+from screens.widgets.workbench import Target
 from tests.run_samples import DEAD_PID, START, add_events, finished, live_run, started, write_run_record
 from tests.workbench import NARROW, WIDE, heartbeat, settle, text_of, workbench
 
@@ -258,7 +258,9 @@ async def test_a_first_run_gets_an_output_that_is_free(tmp_path: Path, commands:
         for name in ("first_steps.jsonl", "first_steps-2.jsonl"):
             Path("results", name).touch()
             await pilot.press("r")
-        assert commands.prefilled[0] == FIRST_RUN
+        assert commands.prefilled[0] == (
+            "eval run --benchmark first_steps --model-type llama_cpp_model --split benchmark --output results/first_steps.jsonl"
+        )
         outputs = [text.rpartition(" ")[2] for text in commands.prefilled]
         assert outputs == ["results/first_steps.jsonl", "results/first_steps-2.jsonl", "results/first_steps-3.jsonl"]
 
