@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.types import Receive, Scope, Send
 
 from backend.io.json_codec import dumps
+from backend.responses.chat import NeMoGymChatCompletionCreateParamsNonStreaming
 from backend.responses.chat_stream import chat_completion_sse, sanitize_streaming_chat_body
 from backend.responses.messages import message_from_response, message_sse, responses_body_from_messages
 from backend.responses.params import NeMoGymResponseCreateParamsNonStreaming
@@ -160,6 +161,8 @@ async def answer_responses(server: ModelServer, request: Request, body: dict[str
         params = validate_streaming_responses_params(clean, body_class)
     except ValidationError as error:
         raise invalid_body(error, body, include_url=True) from None
+    if typed.body_class is dict:
+        params = params.model_dump(exclude_unset=True)
     try:
         result = await server._invoke_responses(request, params)
         return _finished(request, result, _in_form(lambda answer: EventStream(synthesize_responses_sse(answer, names))))
@@ -176,7 +179,7 @@ async def answer_chat_completions(server: ModelServer, request: Request, body: d
     if body.get("stream") is not True:
         params = validate_body(body, _adapter(typed))
         return _finished(request, await server._invoke_chat_completions(request, params), as_it_is)
-    body_class: Any = typed.body_class
+    body_class: Any = NeMoGymChatCompletionCreateParamsNonStreaming if typed.body_class is dict else typed.body_class
     clean, with_usage = sanitize_streaming_chat_body(body, body_class)
     params = validate_body(clean, _adapter(typed))
     form = _in_form(lambda answer: EventStream(chat_completion_sse(answer, include_usage=with_usage)))

@@ -102,12 +102,10 @@ class KeeperLink:
             raise SandboxError("the sandbox has ended")
         self._count += 1
         try:
-            file = os.memfd_create("sandbox-request")
+            file = _file_with(dumps(request))
         except OSError as error:
             raise _cannot_start(error) from error
         try:
-            os.write(file, dumps(request))
-            os.lseek(file, 0, os.SEEK_SET)
             socket.send_fds(self._control, [dumps({"start": self._count})], [file, *descriptors])
         except OSError as error:
             self._lose()
@@ -180,6 +178,18 @@ def pipe_to_read(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tu
 def shell_code(code: int) -> int:
     """An exit code as shells say it: 128 + the signal's number for a signal."""
     return 128 - code if code < 0 else code
+
+
+def _file_with(data: bytes) -> int:
+    """The descriptor of a file in memory that holds `data`, at its beginning."""
+    file = os.memfd_create("sandbox-request")
+    try:
+        os.write(file, data)
+        os.lseek(file, 0, os.SEEK_SET)
+    except OSError:
+        os.close(file)
+        raise
+    return file
 
 
 def _cannot_start(error: OSError) -> SandboxError:

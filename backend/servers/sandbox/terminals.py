@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_SECONDS = 180.0
 _LATE_STDERR_SECONDS = 0.05
+_LATE_OUTPUT_SECONDS = 0.2
 
 
 class SandboxPty:
@@ -88,15 +89,19 @@ class SandboxPty:
         used = session or await self.create(
             None if detach else command, cwd=cwd, env=env, rows=rows, cols=cols, user=user, pty=pty
         )
+        late = f"the command was not done within {timeout_s:g} s" if timeout_s is not None else ""
         try:
+            if own and not detach:
+                return await read_to_its_end(used, timeout_s, late)
             async with asyncio.timeout(timeout_s):
                 if detach:
                     output, code = await used.run_detached(command, poll_interval_s=poll_interval_s)
                     return SandboxExecResult(_text(output), None, RUNTIME_RETURN_CODE if code is None else code)
-                return await (read_to_its_end(used) if own else run_in_shell(used, command))
+                return await run_in_shell(used, command)
         except TimeoutError:
-            told = f"the command was not done within {timeout_s:g} s" + ("" if own else " and still runs in the terminal")
-            return SandboxExecResult(None, told, RUNTIME_RETURN_CODE, TIMEOUT)
+            return SandboxExecResult(
+                None, late + ("" if own else " and still runs in the terminal"), RUNTIME_RETURN_CODE, TIMEOUT
+            )
         finally:
             if own:
                 await used.close()
@@ -106,10 +111,26 @@ class SandboxPty:
         return SandboxPtyUnsupportedError(f"sandboxes of the provider `{name}` {meaning}", hint=hint)
 
 
-async def read_to_its_end(session: SandboxPtySession) -> SandboxExecResult:
-    """All that the command of a terminal says, and its exit code."""
-    out, err = await asyncio.gather(_all_of(session.read), _all_of(session.read_stderr))
-    return SandboxExecResult(_text(out), _text(err) or None, await session.wait_exit())
+async def read_to_its_end(session: SandboxPtySession, timeout_s: float | None, late: str) -> SandboxExecResult:
+    """All that the command of a terminal says, and its exit code; after `timeout_s` what it has said by then, and `late`.
+
+    What it has left in the background may hold the terminal open, and is not waited for.
+    """
+    out, err = bytearray(), bytearray()
+    readers = {asyncio.create_task(_keep(out, session.read)), asyncio.create_task(_keep(err, session.read_stderr))}
+    try:
+        code = await session.wait_exit(timeout_s=timeout_s)
+        done, _ = await asyncio.wait(readers, timeout=_LATE_OUTPUT_SECONDS)
+        for reader in done:
+            reader.result()
+    except TimeoutError:
+        told = "\n".join(filter(None, [_text(err).rstrip("\n"), late]))
+        return SandboxExecResult(_text(out), told, RUNTIME_RETURN_CODE, TIMEOUT)
+    finally:
+        for reader in readers:
+            reader.cancel()
+        await asyncio.gather(*readers, return_exceptions=True)
+    return SandboxExecResult(_text(out), _text(err) or None, code)
 
 
 async def run_in_shell(session: SandboxPtySession, command: str) -> SandboxExecResult:
@@ -141,11 +162,9 @@ async def _until(session: SandboxPtySession, said: bytearray, mark: bytes) -> tu
     return said[: found.start()], int(found[1]), said[found.end() :]
 
 
-async def _all_of(read: Callable[[], Awaitable[bytes]]) -> bytes:
-    said = bytearray()
+async def _keep(said: bytearray, read: Callable[[], Awaitable[bytes]]) -> None:
     while piece := await read():
         said += piece
-    return bytes(said)
 
 
 def _text(data: bytes | bytearray) -> str:

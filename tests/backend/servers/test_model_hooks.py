@@ -58,6 +58,26 @@ def request_of(path: str = "/v1/responses") -> Request:
     return Request({"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b""})
 
 
+class Untyped(SimpleResponsesAPIModel):
+    """Takes plain dictionaries."""
+
+    async def responses(self, body: dict = Body()) -> Any:  # type: ignore[override, type-arg]
+        return responses_answer() | {"id": f"{body.get('input')} {'stream' in body}"}
+
+    async def chat_completions(self, body: dict = Body()) -> Any:  # type: ignore[override, type-arg]
+        return chat_answer() | {"id": body["messages"][0]["content"]}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_handlers_that_take_a_dictionary_get_one(stream: bool) -> None:
+    with client_of(Untyped) as client:
+        answer = client.post("/v1/responses", json={"input": "hi", "stream": stream})
+        assert answer.status_code == 200
+        assert f"hi {not stream}" in answer.text and "failed" not in answer.text
+        answer = client.post("/v1/chat/completions", json=HELLO | {"stream": stream})
+        assert (answer.status_code, '"id":"hi"' in answer.text.replace(" ", "")) == (200, True)
+
+
 class Dispatching(Model):
     """Replaces what stands at the routes, in the way that shipped servers do."""
 

@@ -10,7 +10,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
@@ -46,6 +46,7 @@ class _Folder:
     keeper: KeeperLink
     expiry: asyncio.TimerHandle | None = None
     ending: asyncio.Task[None] | None = None
+    terminals: list[LocalTerminal] = field(default_factory=list)
 
 
 class LocalProvider:
@@ -136,7 +137,9 @@ class LocalProvider:
         where = folder.root.joinpath(*(parts_below(spec.cwd, folder.workdir) if spec.cwd else (folder.workdir,)))
         argv = [self.shell, "-c", spec.command] if spec.command is not None else [self.shell]
         env = folder.env | {"TERM": "xterm", "PS1": "", "PS2": ""} | (spec.env or {})
-        return LocalTerminal(folder.keeper, argv, str(where), env, spec)
+        terminal = LocalTerminal(folder.keeper, argv, str(where), env, spec)
+        folder.terminals = [*(other for other in folder.terminals if not other.closed), terminal]
+        return terminal
 
     async def upload_file(self, handle: SandboxHandle, source_path: Path, target_path: str) -> None:
         """Copy a file in. Raises `SandboxError` when the path leads out of the sandbox, or through a symbolic link."""
@@ -182,4 +185,5 @@ async def _end(folder: _Folder) -> None:
     if folder.expiry is not None:
         folder.expiry.cancel()
     await folder.keeper.close()
+    await asyncio.gather(*(terminal.close() for terminal in folder.terminals))
     await asyncio.to_thread(delete_tree, str(folder.root))  # a keeper that was killed has not

@@ -105,10 +105,26 @@ async def test_a_command_with_a_terminal_of_its_own(box: AsyncSandbox) -> None:
     assert await box.pty.exec("echo $A; pwd", env={"A": "1"}, cwd="tmp", detach=True, pty=False) == SandboxExecResult(
         f"1\n{(await box.exec('cd tmp; pwd')).stdout}", None, 0
     )
-    late = await box.pty.exec("echo $$ > pid; exec sleep 300", timeout_s=1.0)
-    assert (late.return_code, late.error_type) == (125, "timeout")
+    late = await box.pty.exec("echo said; echo $$ > pid; exec sleep 300", timeout_s=1.0)
+    assert late == SandboxExecResult("said\n", "the command was not done within 1 s", 125, "timeout")
     pid = int((await box.exec("cat pid")).stdout or "")
     assert not psutil.pid_exists(pid)
+
+
+@pytest.mark.parametrize("pty", [True, False])
+async def test_what_a_command_leaves_in_the_background_is_not_waited_for(box: AsyncSandbox, pty: bool) -> None:
+    result = await box.pty.exec("sleep 300 & echo hi", pty=pty, timeout_s=60)
+    assert result == SandboxExecResult("hi\n", None, 0)
+
+
+@pytest.mark.parametrize("pty", [True, False])
+async def test_a_stopped_sandbox_leaves_no_descriptor_of_its_terminals(box: AsyncSandbox, pty: bool) -> None:
+    before = psutil.Process().num_fds()
+    for _ in range(3):
+        session = await box.pty.create(pty=pty)
+    await session.close()
+    await box.stop()
+    assert psutil.Process().num_fds() <= before
 
 
 async def test_much_output_waits_for_who_reads(box: AsyncSandbox) -> None:

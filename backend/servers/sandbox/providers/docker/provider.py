@@ -45,7 +45,7 @@ _COPY_TIMEOUT_SECONDS = 600.0
 _EXEC_ID = "GYM_SANDBOX_EXEC_ID"
 _DAEMON_ERRORS = ("Error response from daemon", "Error: No such container", "Cannot connect to the Docker daemon")
 _MISSING = ("No such container", "No such object")
-_KILL_BY_MARK = 'for entry in /proc/[0-9]*; do if grep -q "$1" "$entry/environ" 2>/dev/null; then kill -9 "${entry#/proc/}" 2>/dev/null; fi; done'
+_KILL_BY_MARK = '[ -n "$1" ] || exit; for entry in /proc/[0-9]*; do if grep -q "$1" "$entry/environ" 2>/dev/null; then kill -9 "${entry#/proc/}" 2>/dev/null; fi; done'
 """Ends every process that has the mark given as first argument in its environment: `docker exec` does not end what it started."""
 _STATES = {
     "created": SandboxStatus.STARTING,
