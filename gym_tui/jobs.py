@@ -19,7 +19,7 @@ import backend
 from backend.errors import ExitCode, GymError, Place, UsageError
 from backend.io.files import write_atomically
 from backend.io.json_codec import dumps, loads
-from backend.io.redact import Redactor, mask_command
+from backend.io.redact import holds_key
 from backend.io.result_paths import ResultPaths
 from backend.servers.process_identity import process_mark
 from gym_tui.private_files import private_folder
@@ -90,7 +90,7 @@ class Job:
 
 def refuse_secrets(words: Sequence[str]) -> None:
     """Raises `UsageError` when a command line holds a key: other users of the machine can read command lines."""
-    if mask_command(list(words), Redactor()) != list(words):
+    if holds_key(words):
         raise UsageError(
             "keys do not go into a command line: everybody on this machine could read it",
             hint="write it into env.yaml, for instance `policy_api_key: …`, in the folder you work in",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ def _request(words: list[str], name: str, tell: Callable[[str], None]) -> Config
             f"{name} is neither a path nor arguments of `gym env resolve`: {error.message}", hint=error.hint
         ) from None
     assert not isinstance(parsed, VersionAsked)
-    return resolve_request(parsed, tell)
+    return replace(resolve_request(parsed, tell), handed_down=False)  # two sides, of which the environment knows one at most
 
 
 def _show(diff: Diff) -> None:

@@ -190,9 +190,13 @@ def handed_down_text() -> tuple[str, str] | None:
         return NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME, text
     path = os.environ.get(NEMO_GYM_CONFIG_FILE_ENV_VAR_NAME)
     try:
-        text = Path(path).read_text(encoding="utf-8") if path else None
+        text = Path(path).read_text(encoding="utf-8") if path and os.path.isfile(path) else None
     except OSError:
         return None
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"what the environment variable {NEMO_GYM_CONFIG_FILE_ENV_VAR_NAME} names is no text: {error}"
+        ) from None
     return (NEMO_GYM_CONFIG_FILE_ENV_VAR_NAME, text) if text else None
 
 

@@ -44,7 +44,8 @@ class Masker:
     def tree(self, node: Node, path: KeyPath = ()) -> Any:
         """The plain values below a node as they may be shown."""
         if isinstance(node.value, dict):
-            return {self.redactor.key(key): self.tree(item, (*path, key)) for key, item in node.value.items()}
+            shown = self.redactor.keys(node.value)
+            return {name: self.tree(item, (*path, key)) for name, (key, item) in zip(shown, node.value.items(), strict=True)}
         if isinstance(node.value, list):
             return [self.tree(item, (*path, index)) for index, item in enumerate(node.value)]
         return self.value(node.value, secret=self.is_secret(path, node.history))
@@ -58,7 +59,7 @@ class Masker:
     def _renamed(self, node: Node) -> Node:
         value = node.value
         if isinstance(value, dict):
-            value = {self.redactor.key(key): self._renamed(item) for key, item in value.items()}
+            value = dict(zip(self.redactor.keys(value), map(self._renamed, value.values()), strict=True))
         elif isinstance(value, list):
             value = [self._renamed(item) for item in value]
         return Node(value, node.history)

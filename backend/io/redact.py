@@ -12,6 +12,7 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -27,6 +28,7 @@ __all__ = [
     "basic_credentials",
     "collect_secrets",
     "hides_items",
+    "holds_key",
     "holds_secret",
     "is_maskable",
     "is_secret_key",
@@ -51,6 +53,10 @@ _BEARER = late(r"(?i)(?P<scheme>\bbearer|authorization\W{1,5}basic)\s+(?P<value>
 # password even when a `/` is in it.
 _URL_CREDENTIALS = late(r"""://(?P<user>(?!\[)[^\s/:"'<>]*):(?P<value>[^\s/"'<>]+(?=@)|(?!\d*[/?#])[^\s"'<>]{1,200}(?=@))@""")
 _QUERY = late(r"""(?P<lead>[?&;#](?P<key>[\w.%-]{1,80})=)(?P<value>[^&\s#"'<>\\]+)""")
+_KEY_LIKE = late(
+    r"(?<![\w-])(?:(?:sk|pk|rk|hf|gsk|csk|r8|fw|ghp|gho|ghu|ghs|github_pat|glpat|xox[abpr]|nvapi|tvly)[-_]\S|AKIA[0-9A-Z]|AIza\S)"
+)
+"""How keys of well-known services begin."""
 _BASIC = late(r"(?i)(?P<scheme>\bbasic)\s+(?P<value>[A-Za-z0-9+/]{4,}={0,2})")
 # `<…>` stands for a value that is still to be filled in.
 _ASSIGNED = late(
@@ -68,6 +74,14 @@ def collect_secrets(tree: Any) -> frozenset[str]:
 def is_maskable(value: str) -> bool:
     """Whether a secret is long and particular enough to be masked wherever it turns up in text."""
     return len(value) >= MIN_SECRET_LENGTH and value.lower() not in PLACEHOLDERS and not value.startswith("${")
+
+
+def holds_key(words: Sequence[str]) -> bool:
+    """Whether a command line holds a key for certain: by its name, or by a name that may be one and a value that looks like one."""
+    for word, masked in zip(words, mask_command(words, Redactor()), strict=True):
+        if word != masked and _KEY_LIKE.search(word):
+            return True
+    return mask_command(words, Redactor(), sure=True) != list(words)
 
 
 def basic_credentials(user: str, password: str) -> str:
@@ -91,15 +105,15 @@ class Redactor:
         """A redactor for all secrets found below some trees."""
         return cls(secret for tree in trees for secret in collect_secrets(tree))
 
-    def text(self, text: str) -> str:
-        """`text` with every known secret masked, and what is one by its form wherever it stands."""
+    def text(self, text: str, *, sure: bool = False) -> str:
+        """`text` with every known secret masked, and what is one by its form wherever it stands; with `sure`, only where a name leaves no doubt."""
         if self._pattern:
             text = self._pattern.sub(MASK, text)
         if "://" in text:
             text = _URL_CREDENTIALS.sub(rf"://\g<user>:{MASK}@", text)
         if "=" in text:
             text = _QUERY.sub(_masked_by_key, text)
-            text = _ASSIGNED.sub(_masked_assignment, text)
+            text = _ASSIGNED.sub(partial(_masked_assignment, sure=sure), text)
         if "asic" in text.lower():
             text = _BASIC.sub(_masked_basic, text)
         return _BEARER.sub(rf"\g<scheme> {MASK}", text)
@@ -112,9 +126,10 @@ class Redactor:
         """
         if isinstance(value, Mapping):
             paired = paired_value(value)
+            items = zip(self.keys(value), value.items(), strict=True)
             return {
-                self.key(key): _masked(item) if key == paired or holds_secret(key, item, parent) else self.tree(item, key)
-                for key, item in value.items()
+                shown: _masked(item) if key == paired or holds_secret(key, item, parent) else self.tree(item, key)
+                for shown, (key, item) in items
             }
         if isinstance(value, list | tuple):
             return [self.tree(item) for item, _ in mask_items(value)]
@@ -126,6 +141,17 @@ class Redactor:
         """A key of a mapping as it may be shown."""
         return self.text(key) if isinstance(key, str) else key
 
+    def keys(self, keys: Iterable[Any]) -> list[Any]:
+        """The keys of a mapping as they may be shown; those that look the same when they are masked are numbered, so that none is lost."""
+        shown: dict[Any, None] = {}
+        for key in keys:
+            name = masked = self.key(key)
+            number = 2
+            while name in shown:
+                name, number = f"{masked} ({number})", number + 1
+            shown[name] = None
+        return list(shown)
+
 
 def paired_value(value: Mapping[Any, Any]) -> str | None:
     """The key that holds a secret whose name is the value of another key: `{name: OPENAI_API_KEY, value: …}`."""
@@ -135,23 +161,26 @@ def paired_value(value: Mapping[Any, Any]) -> str | None:
     return None
 
 
-def mask_command(words: Sequence[str], redactor: Redactor) -> list[str]:
-    """The words of a command line as they may be kept: masked by value, and whatever its length by the name of its key or option."""
-    return mask_words(words, redactor.text)
+def mask_command(words: Sequence[str], redactor: Redactor, *, sure: bool = False) -> list[str]:
+    """The words of a command line as they may be kept: masked by value, and whatever its length by the name of its key or option.
+
+    With `sure`, only by names that leave no doubt.
+    """
+    return mask_words(words, partial(redactor.text, sure=sure), sure=sure)
 
 
 def _masked_by_key(match: re.Match[str]) -> str:
     return match["lead"] + hidden(match["value"]) if is_secret_key(match["key"]) else match[0]
 
 
-def _masked_assignment(match: re.Match[str]) -> str:
-    return match["lead"] + hidden(match["value"]) if _is_assigned_secret(match) else match[0]
+def _masked_assignment(match: re.Match[str], *, sure: bool) -> str:
+    return match["lead"] + hidden(match["value"]) if _is_assigned_secret(match, sure) else match[0]
 
 
-def _is_assigned_secret(match: re.Match[str]) -> bool:
+def _is_assigned_secret(match: re.Match[str], sure: bool = True) -> bool:
     """Whether the key is a secret's; `+key=value` is how messages describe a word."""
     key = match["key"]
-    return bool(match["sign"] or _PASSWORD.search(key)) and key != "key" and is_secret_path(key.split("."))
+    return bool(match["sign"] or _PASSWORD.search(key)) and key != "key" and is_secret_path(key.split("."), sure=sure)
 
 
 def _masked_basic(match: re.Match[str]) -> str:
@@ -180,19 +209,21 @@ def _digits(value: Any) -> str:
     return str(abs(value)) if whole else ""
 
 
-def _secrets_of(value: Any, parent: Any = None, *, inside_secret: bool = False) -> Iterator[str]:
+def _secrets_of(value: Any, parent: Any = None, *, inside_secret: bool = False, inside_doubtful: bool = False) -> Iterator[str]:
+    """Below a name that is not sure, only what looks like a key."""
     if isinstance(value, Mapping):
         paired = paired_value(value)
         for key, item in value.items():
-            named = key == paired or holds_secret(key, item, parent)
-            yield from _secrets_of(item, key, inside_secret=inside_secret or named)
+            sure = inside_secret or key == paired or holds_secret(key, item, parent, sure=True)
+            doubtful = inside_doubtful or holds_secret(key, item, parent)
+            yield from _secrets_of(item, key, inside_secret=sure, inside_doubtful=doubtful)
     elif isinstance(value, list | tuple):
         for item, (_, part) in zip(value, mask_items(value), strict=True):
             if part:
                 yield part
-            yield from _secrets_of(item, inside_secret=inside_secret)
+            yield from _secrets_of(item, inside_secret=inside_secret, inside_doubtful=inside_doubtful)
     elif isinstance(value, str):
-        if inside_secret:
+        if inside_secret or (inside_doubtful and _KEY_LIKE.match(value)):
             yield value
             if scheme := _SCHEME.fullmatch(value.strip()):
                 yield scheme["value"]

@@ -3,6 +3,9 @@
 Whatever ends in `key` or `token` is a secret unless the words before it say otherwise: nobody can list all the services that give out
 keys, but what a configuration calls a key without meaning a secret (`sort_key`, `answer_key`) is a small vocabulary. Counters, ids and
 settings that only sound alike (`max_tokens`, `token_ids`, `tokenizer`, `key_metrics`, `expose_secrets`) are none.
+
+A name that ends in `key` and is no more than that is shown masked, but not *sure*: its value is not looked for elsewhere, where it may be
+an ordinary word, and no command is refused for it.
 """
 
 from __future__ import annotations
@@ -43,7 +46,9 @@ _READABLE_BEFORE_KEY = frozenset({
     "problem", "solution", "task", "sample", "example", "episode", "rollout", "turn", "step", "trace", "choice", "choices", "context",
     "instruction", "template", "target", "reference", "expected", "truth", "gold", "prediction", "text", "image", "images", "audio",
     "video", "content", "document", "payload", "artifact", "result", "results", "metric", "metrics", "reward", "score", "verdict",
-    "feature", "topic", "language", "state", "status", "mask",
+    "feature", "topic", "language", "state", "status", "mask", "query", "history", "conversation", "system", "role", "test", "tests",
+    "code", "rubric", "url", "file", "doc", "time", "date", "source", "schema", "uuid", "tool", "level", "subject", "observation", "action",
+    "weight", "filter", "has", "tokenizer",
     # parts of trees, and keyboards
     "parent", "child", "nested", "env", "out", "delete", "hot", "modifier", "shortcut", "arrow",
     # the half of a pair that is given away
@@ -58,6 +63,7 @@ _COUNTED_TOKENS = frozenset({
     "thinking", "image", "audio", "video", "text", "new", "total", "num", "n", "input", "output", "prompt", "completion", "context",
     "cached", "cache", "reasoning", "generated", "generation", "draft", "accepted", "rejected", "prediction", "word", "words", "bad",
     "banned", "allowed", "suppress", "forced", "top", "target", "vocab", "subword", "control", "reserved", "ignore", "keep", "skip",
+    "turn", "call", "role", "format",
 })  # fmt: skip
 """Before `tokens`: a list of texts below such a name is what a model reads or writes."""
 _READABLE_AFTER_TOKEN = frozenset({
@@ -82,12 +88,12 @@ _NAMED_BELOW = _SERVER_TYPES | {"agent_map", "num_repeats", "fan_out"}
 
 
 @lru_cache(maxsize=1 << 16)
-def is_secret_key(key: str) -> bool:
-    """Whether a mapping key names a secret."""
-    return _MAYBE.search(key) is not None and names_secret(key)
+def is_secret_key(key: str, sure: bool = False) -> bool:
+    """Whether a mapping key names a secret; with `sure`, whether there is no doubt."""
+    return _MAYBE.search(key) is not None and names_secret(key, sure)
 
 
-def names_secret(key: str) -> bool:
+def names_secret(key: str, sure: bool = False) -> bool:
     """As `is_secret_key`, without its quick look."""
     words = _words_of(key)
     if not words or (words[0] in _SWITCHES and words[-1] in _SWITCHED):
@@ -96,7 +102,7 @@ def names_secret(key: str) -> bool:
     for position, word in enumerate(words):
         previous = words[position - 1] if position else ""
         if word == "key" and position == last:
-            if previous not in _READABLE_BEFORE_KEY:
+            if previous in _BEFORE_KEY or not ((previous and sure) or previous in _READABLE_BEFORE_KEY):
                 return True
         elif word == "token":
             if not _is_readable_token(words, position):
@@ -112,7 +118,7 @@ def names_secret(key: str) -> bool:
     return words == ["keys"] or any(_COMPOUND.search(chunk.lower()) for chunk in _CHUNKS.findall(key))
 
 
-def holds_secret(key: Any, value: Any = None, parent: Any = None) -> bool:
+def holds_secret(key: Any, value: Any = None, parent: Any = None, *, sure: bool = False) -> bool:
     """Whether `value`, below `key` in the mapping that is called `parent`, is a secret by its name. A server's name gives none away.
 
     `…_tokens` is a number in most places; where it is a list of texts, these are secrets unless they are what a model reads.
@@ -120,14 +126,14 @@ def holds_secret(key: Any, value: Any = None, parent: Any = None) -> bool:
     if parent in _NAMED_BELOW or (isinstance(value, Mapping) and not _SERVER_TYPES.isdisjoint(value)):
         return False
     name = str(key)
-    return is_secret_key(name) or (isinstance(value, list | tuple) and _is_list_of_tokens(name, value))
+    return is_secret_key(name, sure) or (not sure and isinstance(value, list | tuple) and _is_list_of_tokens(name, value))
 
 
-def is_secret_path(path: Sequence[Any], value: Any = None) -> bool:
+def is_secret_path(path: Sequence[Any], value: Any = None, *, sure: bool = False) -> bool:
     """Whether a key of `path`, from the top of a tree, holds a secret; `value` is what the last one holds."""
     inner = [*([None] * (len(path) - 2)), value]
     below = [*([item] if isinstance(key, int) else {key: None} for key, item in zip(path[1:], inner, strict=False)), value]
-    return any(map(holds_secret, path, below, (None, *path)))
+    return any(holds_secret(*each, sure=sure) for each in zip(path, below, (None, *path), strict=False))
 
 
 def _words_of(key: str) -> list[str]:

@@ -16,6 +16,7 @@ _UNREVEALING = frozenset(("", "null", "true", "false"))
 # A name and what follows it: `=`, and `:` or a blank where somebody has mistyped that.
 _ASSIGNMENT = late(r"(?P<name>(?:~|\+{1,2}|--)?[\w.$-]+)(?P<sign>\s*[=:]\s*)")
 _MISTYPED = late(r"(?P<name>\+{1,2}[\w.$-]+)(?P<sign>\s+)")
+_LATER_ASSIGNMENT = late(r"""(?<![\w-])(?P<name>[\w.@-]+)["']?\s*=(?!=)""")
 # argparse takes any unambiguous beginning of `--…-api-key`.
 _CUT_SHORT = late(r"-a(?:pi?|pi-(?:ke?)?)?$")
 _KEY_IN_BRACES = late(r"""(?<![\w.-])(?P<key>[\w.-]+)["']?\s*:\s*""")
@@ -32,8 +33,10 @@ def hidden(value: str) -> str:
     return value if value.lower() in _UNREVEALING else MASK
 
 
-def mask_words(words: Sequence[str], text: Callable[[str], str]) -> list[str]:
+def mask_words(words: Sequence[str], text: Callable[[str], str], *, sure: bool = False) -> list[str]:
     """The words with secrets masked by the names of their keys or options; `text` masks what else is in a word.
+
+    With `sure`, only by names that leave no doubt.
 
     Knows `key=VALUE` with any prefix and dotted key, `--option VALUE`, `--option=VALUE`, and within a word `{key: VALUE}`,
     `{name: KEY, value: VALUE}` and `[--option, VALUE]`.
@@ -42,15 +45,16 @@ def mask_words(words: Sequence[str], text: Callable[[str], str]) -> list[str]:
     value_follows = False
     for word in words:
         is_option = word.startswith("--")
-        value = _value_of_secret(word)
+        value = _value_of_secret(word, sure)
         if value_follows and not is_option:
             word = hidden(word)
         elif value is not None:
             word = f"{word[:value]}{hidden(word[value:])}"
-        elif "{" in word or "[" in word:
-            word = _masked_inside(word)
+        else:
+            word = _masked_inside(word, sure) if "{" in word or "[" in word else word
+            word = _masked_later(word, sure) if "=" in word else word
         shown.append(text(word))
-        value_follows = is_option and value is None and "=" not in word and _is_secret_name(word)
+        value_follows = is_option and value is None and "=" not in word and _is_secret_name(word, sure)
     return shown
 
 
@@ -79,22 +83,31 @@ def hides_items(items: Sequence[object]) -> list[bool]:
     return [bool(secret) for _, secret in mask_items(items)]
 
 
-def _value_of_secret(word: str) -> int | None:
+def _value_of_secret(word: str, sure: bool = False) -> int | None:
     """Where the value begins in a word whose name is a secret's; None for other words."""
     match = _ASSIGNMENT.match(word) or _MISTYPED.match(word)
-    return match.end() if match and _is_secret_name(match["name"]) else None
+    return match.end() if match and _is_secret_name(match["name"], sure) else None
 
 
-def _is_secret_name(name: str) -> bool:
-    return is_secret_path(name.lstrip("+~").split(".")) or (name.startswith("--") and _CUT_SHORT.search(name) is not None)
+def _masked_later(word: str, sure: bool) -> str:
+    """The word without what follows a secret's name anywhere in it: a key that cannot be read, or a command within a word."""
+    for match in _LATER_ASSIGNMENT.finditer(word):
+        if _is_secret_name(match["name"], sure) and "://" not in word[: match.start()]:
+            return f"{word[: match.end()]}{hidden(word[match.end() :])}"
+    return word
 
 
-def _masked_inside(word: str) -> str:
+def _is_secret_name(name: str, sure: bool = False) -> bool:
+    known = is_secret_path(name.lstrip("+~").split("."), sure=sure)
+    return known or (name.startswith("--") and _CUT_SHORT.search(name) is not None)
+
+
+def _masked_inside(word: str, sure: bool = False) -> str:
     """The word with the values of secret keys in its mappings and of secret options in its lists masked."""
-    named = any(is_secret_key(match["name"]) for match in _PAIR.finditer(word))
-    starts = {match.end(): True for match in _OPTION_IN_LIST.finditer(word) if is_secret_key(match["key"])}
+    named = any(is_secret_key(match["name"], sure) for match in _PAIR.finditer(word))
+    starts = {match.end(): True for match in _OPTION_IN_LIST.finditer(word) if is_secret_key(match["key"], sure)}
     for match in _KEY_IN_BRACES.finditer(word):
-        if is_secret_key(match["key"]) or (named and match["key"] in _VALUE_OF_PAIR):
+        if is_secret_key(match["key"], sure) or (named and match["key"] in _VALUE_OF_PAIR):
             starts[match.end()] = False
     pieces, end = [], 0
     for start, in_list in sorted(starts.items()):

@@ -108,9 +108,19 @@ def open_or_miss(path: Path) -> OpenFile | NoRolloutYet | NotThere | None:
 
 
 def wait_for(path: Path, reporter: Reporter) -> None:
-    """Wait until there is a file, or until cancelled."""
-    while not os.path.exists(path) and reporter.wait(FOLLOW_EVERY):
+    """Wait until there is a file or a run, or until cancelled."""
+    while not _is_there(path) and reporter.wait(FOLLOW_EVERY):
         pass
+
+
+def _is_there(path: Path) -> bool:
+    """A folder is made before what makes it a run."""
+    if not path.is_dir():
+        return os.path.exists(path)
+    try:
+        return locate_run(path).run_record.exists()
+    except GymError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,3 +97,17 @@ def test_commands_that_a_server_starts_see_the_servers_configuration(hand_down, 
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "policy_model_name: served\n\n")
+
+
+def test_a_file_that_is_no_text_is_one_error_and_what_is_no_file_counts_for_nothing(
+    write, request_for, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write({"x.yaml": "a: 1"})
+    monkeypatch.delenv(VARIABLE, raising=False)
+    (tmp_path / "bad.yaml").write_bytes(b"a: \xff\xfe\n")
+    monkeypatch.setenv("NEMO_GYM_CONFIG_FILE", str(tmp_path / "bad.yaml"))
+    with pytest.raises(ConfigError, match="NEMO_GYM_CONFIG_FILE"):
+        resolve_config(request_for("x.yaml"))
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setenv("NEMO_GYM_CONFIG_FILE", str(tmp_path / "pipe"))
+    assert resolve_config(request_for("x.yaml")).tree["a"] == 1

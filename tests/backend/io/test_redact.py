@@ -14,7 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backend.io import secret_names
-from backend.io.redact import MASK, PLACEHOLDERS, Redactor, collect_secrets, is_secret_key, is_secret_path, mask_command
+from backend.io.redact import (
+    MASK,
+    PLACEHOLDERS,
+    Redactor,
+    collect_secrets,
+    holds_key,
+    is_secret_key,
+    is_secret_path,
+    mask_command,
+)
 
 SECRETS = [
     "api_key", "API_KEY", "apiKey", "policy_api_key", "openai_api_key", "hf_token", "token", "Authorization", "password",
@@ -359,3 +368,46 @@ def test_names_beside_their_values() -> None:
 def test_secrets_by_their_form(text: str, masked: str) -> None:
     assert Redactor().text(text) == masked
     assert Redactor().text(masked) == masked
+
+
+def test_names_that_may_be_secrets_are_masked_in_place_and_their_values_nowhere_else() -> None:
+    tree = {"flavor_key": "question", "columns": {"question": "text", "messages": "list"}, "judge_key": "sk-judge-0123456789"}
+    redactor = Redactor.for_tree(tree)
+    assert redactor.tree(tree) == {"flavor_key": MASK, "columns": {"question": "text", "messages": "list"}, "judge_key": MASK}
+    assert redactor.text("a question for sk-judge-0123456789") == f"a question for {MASK}"
+
+
+def test_keys_that_are_masked_alike_stay_apart() -> None:
+    redactor = Redactor(["first-of-all", "second-of-all"])
+    masked = redactor.tree({"first-of-all": 1, "second-of-all": 2, "plain": 3})
+    assert masked == {MASK: 1, f"{MASK} (2)": 2, "plain": 3}
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("++a[0].api_key=sk-1longlong", f"++a[0].api_key={MASK}"),
+        ("++srv.'b'.api_key=sk-1longlong", f"++srv.'b'.api_key={MASK}"),
+        ("++a/api_key=sk-1longlong", f"++a/api_key={MASK}"),
+        ("++api_key@x=sk-1longlong", f"++api_key@x={MASK}"),
+        ('"++policy_api_key"=S3cretValue', f'"++policy_api_key"={MASK}'),
+        ("cd /srv && OPENAI_API_KEY=S3cretValue99 python app.py", f"cd /srv && OPENAI_API_KEY={MASK}"),
+        ("++srv.query_key=question", "++srv.query_key=question"),
+        ("--tokenizer-key=Qwen/Qwen2", "--tokenizer-key=Qwen/Qwen2"),
+    ],
+)
+def test_secrets_anywhere_in_a_word(word: str, shown: str) -> None:
+    assert mask_command([word], Redactor()) == [shown]
+
+
+@pytest.mark.parametrize(
+    ("words", "holds"),
+    [
+        (["eval", "run", "++srv.flavor_key=question"], False),
+        (["eval", "run", "++judge_key=sk-judge-0123456789"], True),
+        (["eval", "run", "--judge-key", "sk-judge-0123456789"], True),
+        (["eval", "run", "++judge.api_key=anything"], True),
+    ],
+)
+def test_a_command_line_is_refused_only_for_what_is_certain(words: list[str], holds: bool) -> None:
+    assert holds_key(words) is holds
